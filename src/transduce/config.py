@@ -1,0 +1,306 @@
+"""Every option: frozen dataclasses, TOML to and from them, `section.key=value` on top.
+
+The defaults are the base model of the paper (Table 3 and section 5). What a user leaves open is
+chosen from the size of the corpus by `sizing.py`.
+"""
+
+import dataclasses
+import difflib
+import tomllib
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import tomli_w
+
+from transduce.errors import UserError
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+FORMAT = 1  # of model folders; a newer one is refused
+
+Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
+
+
+def option(default: Any, help: str, *, unit: str = "", paper: str = "") -> Any:
+    """A field of a configuration, with what `transduce options` prints of it."""
+    return field(default=default, metadata={"help": help, "unit": unit, "paper": paper})
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of a model (Table 3 of the paper)."""
+
+    kind: Literal["transformer"] = option("transformer", "family of the model", paper="transformer")
+    vocab_size: int = option(37000, "pieces in the target vocabulary, filled in from the tokenizer", paper="37000")
+    source_vocab_size: int = option(
+        0, "pieces in the source vocabulary; 0: joint, one matrix embeds both sides and predicts", paper="0"
+    )
+    num_encoder_layers: int = option(6, "layers of the encoder, N", paper="6")
+    num_decoder_layers: int = option(6, "layers of the decoder, N", paper="6")
+    d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512")
+    d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048")
+    num_heads: int = option(8, "attention heads, h", paper="8")
+    d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
+    d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
+    dropout: float = option(0.1, "dropped of every sublayer's output and of the embeddings, P_drop", paper="0.1")
+    attention_dropout: float = option(0.0, "dropped of the attention weights", paper="0")
+    activation: Literal["relu", "gelu", "silu"] = option("relu", "between the feed-forward layers", paper="relu")
+    norm: Literal["post", "pre"] = option("post", "layer norm after each residual sum, or before each sublayer", paper="post")
+    positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "encoding of positions", paper="sinusoidal")
+    max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens")
+    window: int = option(0, "restricted self-attention: keys on each side, itself counted; 0: all", unit="tokens", paper="0")
+
+
+@dataclass(frozen=True)
+class CorpusConfig:
+    """One training corpus of several."""
+
+    files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
+    weight: float = option(1.0, "how often each of its pairs is seen per epoch; 0.5: half of them, 2: twice")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The text, its vocabulary and its batches."""
+
+    corpora: tuple[CorpusConfig, ...] = option((), "what is trained on")
+    valid: tuple[str, ...] = option((), "held-out files; none: a leak-free part of the corpus is split off")
+    test: tuple[str, ...] = option((), "files translated and scored once, at the end")
+    source: str = option("src", "language code of the source side")
+    target: str = option("tgt", "language code of the target side")
+    tokenizer: Literal["bpe", "unigram"] = option("bpe", "how SentencePiece finds its pieces", paper="bpe")
+    joint: bool = option(True, "one vocabulary for both sides", paper="true")
+    vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000")
+    max_tokens: int = option(
+        25000, "target tokens in an update's batch, padding counted, and as many source tokens", unit="tokens", paper="25000"
+    )
+    max_length: int = option(256, "longer sentences, on either side, are left out of training and counted", unit="tokens")
+    max_ratio: float = option(0.0, "pairs whose lengths in characters differ by more are left out; 0: none")
+    deduplicate: bool = option(True, "leave out exact repetitions of a pair")
+    holdout: int = option(1000, "pairs split off for validation when no files are given", unit="pairs")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained (section 5 of the paper)."""
+
+    steps: int = option(100_000, "updates", unit="updates", paper="100000")
+    minutes: float = option(0.0, "wall-clock budget; training stops at whichever comes first; 0: none", unit="minutes")
+    warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000")
+    learning_rate: float = option(1.0, "factor on the paper's schedule", paper="1")
+    label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1")
+    accumulate: int = option(0, "micro-batches that an update's batch is cut into; 0: found by trying the worst batch")
+    precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of matrix products", paper="float32")
+    optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "update rule", paper="adam")
+    beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9")
+    beta2: float = option(0.98, "Adam's decay of the mean squared gradient", paper="0.98")
+    epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
+    clip_norm: float = option(0.0, "largest norm of the gradient; 0: not clipped", paper="0")
+    save_every: int = option(0, "updates between checkpoints; 0: an epoch", unit="updates")
+    validate_every: int = option(0, "updates between validations; 0: an epoch", unit="updates")
+    keep_last: int = option(5, "checkpoints kept besides the best", paper="5")
+    average: int = option(5, "last checkpoints averaged into the final model; 1: the best one as it is", paper="5")
+    patience: int = option(0, "validations without improvement before training stops; 0: never")
+    seed: int = option(1, "of the initialisation, the order of the batches and dropout")
+    threads: int = option(0, "CPU threads; 0: one for every core", unit="threads")
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How a model is searched (section 6.1 of the paper)."""
+
+    beam_size: int = option(4, "hypotheses kept per sentence; 1: greedy", paper="4")
+    length_penalty: float = option(0.6, "alpha of ((5 + length) / 6) ^ alpha", paper="0.6")
+    max_extra_tokens: int = option(50, "a translation's length may exceed the source's by", unit="tokens", paper="50")
+    max_tokens: int = option(4096, "source tokens of all hypotheses translated at once", unit="tokens")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that a training, and the model that it leaves, depends on."""
+
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    train: TrainConfig = TrainConfig()
+    decode: DecodeConfig = DecodeConfig()
+
+
+class Option(NamedTuple):
+    """One line of `transduce options`."""
+
+    name: str
+    kind: Any
+    default: Any
+    help: str
+    unit: str
+    paper: str
+
+
+def options() -> Iterator[Option]:
+    """Every option by its dotted name."""
+    for section in dataclasses.fields(RunConfig):
+        for key, kind, metadata, default in _fields(section.type):
+            yield Option(f"{section.name}.{key}", kind, default, metadata["help"], metadata["unit"], metadata["paper"])
+
+
+def configure(*layers: Options) -> RunConfig:
+    """A run's configuration from layers of options, the later over the earlier.
+
+    Raises UserError for an unknown name (and names the nearest) or a value of the wrong type.
+    """
+    known = {option.name: option.kind for option in options()}
+    sections: dict[str, dict[str, Any]] = {field.name: {} for field in dataclasses.fields(RunConfig)}
+    for layer in layers:
+        for name, value in layer.items():
+            if name not in known:
+                raise UserError(f"Unknown option '{name}'{_nearest(name, known)}.")
+            section, key = name.split(".")
+            sections[section][key] = _convert(name, value, known[name])
+    config = RunConfig(
+        ModelConfig(**sections["model"]),
+        DataConfig(**sections["data"]),
+        TrainConfig(**sections["train"]),
+        DecodeConfig(**sections["decode"]),
+    )
+    _check(config)
+    return config
+
+
+def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
+    """`section.key=value` arguments as options; the value is read by the option's type.
+
+    Raises UserError for an argument without `=`, an unknown name or a value of the wrong type.
+    """
+    known = {option.name: option.kind for option in options()}
+    found = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals:
+            raise UserError(f"'{argument}' is not an option; options are written section.key=value.")
+        if name not in known:
+            raise UserError(f"Unknown option '{name}'{_nearest(name, known)}.")
+        found[name] = _read(name, text, known[name])
+    return found
+
+
+def read_recipe(text: str, file: str) -> dict[str, Any]:
+    """The options of a TOML file; raises UserError that names `file` and the place."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file}: not valid TOML: {error}.") from None
+    version = tables.pop("format", FORMAT)
+    if version != FORMAT:
+        raise UserError(f"{file} has format {version}, this transduce reads format {FORMAT}; install a newer transduce.")
+    found = {}
+    for section, table in tables.items():
+        if not isinstance(table, dict):
+            raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
+        found |= {f"{section}.{key}": value for key, value in table.items()}
+    known = [option.name for option in options()]
+    for name in found:
+        if name not in known:
+            raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}.")
+    return found
+
+
+def to_toml(config: RunConfig) -> str:
+    """The whole configuration; `configure(read_recipe(to_toml(c), ...)) == c`."""
+    return tomli_w.dumps({"format": FORMAT, **_plain(dataclasses.asdict(config))})
+
+
+def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """What differs: dotted name -> (old value, new value)."""
+    pairs = {
+        option.name: tuple(getattr(getattr(config, option.name.split(".")[0]), option.name.split(".")[1]) for config in (old, new))
+        for option in options()
+    }
+    return {name: (was, now) for name, (was, now) in pairs.items() if was != now}
+
+
+def _fields(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, str], Any]]:
+    types = typing.get_type_hints(kind)
+    for item in dataclasses.fields(kind):
+        yield item.name, types[item.name], item.metadata, item.default
+
+
+def _nearest(name: str, known: Any) -> str:
+    if "." not in name:
+        matches = [other for other in known if other.endswith("." + name)]
+    else:
+        matches = difflib.get_close_matches(name, known, 1, 0.0)
+    return f"; did you mean '{matches[0]}'?" if matches else "; `transduce options` lists them all"
+
+
+def _read(name: str, text: str, kind: Any) -> Any:
+    """The value that a command-line text stands for."""
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind == tuple[str, ...]:
+        return tuple(text.split(","))
+    if kind in (int, float):
+        try:
+            return kind(text.replace("_", ""))
+        except ValueError:
+            pass
+    return _convert(name, text, kind)
+
+
+def _convert(name: str, value: Any, kind: Any) -> Any:
+    """`value` as the option's type, or a sentence."""
+    if typing.get_origin(kind) is Literal:
+        if value in typing.get_args(kind):
+            return value
+        raise UserError(f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'.")
+    if kind == tuple[str, ...] and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
+        return tuple(_corpus(name, item) for item in value)
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if kind in (bool, int, str) and type(value) is kind:
+        return value
+    expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "a list")
+    raise UserError(f"{name} must be {expected}, not '{value}'.")
+
+
+def _corpus(name: str, item: Any) -> CorpusConfig:
+    if isinstance(item, CorpusConfig):
+        return item
+    known = {key: kind for key, kind, _, _ in _fields(CorpusConfig)}
+    if not isinstance(item, dict) or set(item) - set(known) or "files" not in item:
+        raise UserError(f"Each entry of [[{name}]] needs files = [...], and may have a weight.")
+    return CorpusConfig(**{key: _convert(f"{name}.{key}", value, known[key]) for key, value in item.items()})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _check(config: RunConfig) -> None:
+    """Raise UserError for values that no run can have."""
+    model = config.model
+    positive = ("num_heads", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
+    for key in positive:
+        if getattr(model, key) < 1:
+            raise UserError(f"model.{key} must be at least 1, not {getattr(model, key)}.")
+    if model.d_model % 2:
+        raise UserError(f"model.d_model must be even, not {model.d_model}: positions are pairs of sine and cosine.")
+    if model.d_model % model.num_heads and not (model.d_k and model.d_v):
+        raise UserError(
+            f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), or set model.d_k and model.d_v."
+        )
+    fractions = {"model.dropout": model.dropout, "model.attention_dropout": model.attention_dropout,
+                 "train.label_smoothing": config.train.label_smoothing}
+    for name, value in fractions.items():
+        if not 0 <= value < 1:
+            raise UserError(f"{name} must be at least 0 and below 1, not {value}.")
+    at_least_one = {"train.steps": config.train.steps, "train.warmup": config.train.warmup, "train.keep_last": config.train.keep_last,
+                    "train.average": config.train.average, "data.max_tokens": config.data.max_tokens,
+                    "data.max_length": config.data.max_length, "decode.beam_size": config.decode.beam_size}
+    for name, number in at_least_one.items():
+        if number < 1:
+            raise UserError(f"{name} must be at least 1, not {number}.")
