@@ -6,9 +6,10 @@ chosen from the size of the corpus by `sizing.py`.
 
 import dataclasses
 import difflib
+import math
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -22,9 +23,11 @@ FORMAT = 1  # of model folders; a newer one is refused
 Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
 
 
-def option(default: Any, help: str, *, unit: str = "", paper: str = "") -> Any:
-    """A field of a configuration, with what `transduce options` prints of it."""
-    return field(default=default, metadata={"help": help, "unit": unit, "paper": paper})
+def option(
+    default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
+) -> Any:
+    """A field of a configuration, with what `transduce options` prints of it and, for a number, its bounds."""
+    return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
 @dataclass(frozen=True)
@@ -32,24 +35,32 @@ class ModelConfig:
     """The shape of a model (Table 3 of the paper)."""
 
     kind: Literal["transformer"] = option("transformer", "family of the model", paper="transformer")
-    vocab_size: int = option(37000, "pieces in the target vocabulary, filled in from the tokenizer", paper="37000")
+    vocab_size: int = option(
+        37000, "pieces in the target vocabulary, filled in from the tokenizer", paper="37000", least=1
+    )
     source_vocab_size: int = option(
         0, "pieces in the source vocabulary; 0: joint, one matrix embeds both sides and predicts", paper="0"
     )
-    num_encoder_layers: int = option(6, "layers of the encoder, N", paper="6")
-    num_decoder_layers: int = option(6, "layers of the decoder, N", paper="6")
-    d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512")
-    d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048")
-    num_heads: int = option(8, "attention heads, h", paper="8")
+    num_encoder_layers: int = option(6, "layers of the encoder, N", paper="6", least=1)
+    num_decoder_layers: int = option(6, "layers of the decoder, N", paper="6", least=1)
+    d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
+    d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
+    num_heads: int = option(8, "attention heads, h", paper="8", least=1)
     d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
     d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
-    dropout: float = option(0.1, "dropped of every sublayer's output and of the embeddings, P_drop", paper="0.1")
-    attention_dropout: float = option(0.0, "dropped of the attention weights", paper="0")
+    dropout: float = option(
+        0.1, "dropped of every sublayer's output and of the embeddings, P_drop", paper="0.1", below=1
+    )
+    attention_dropout: float = option(0.0, "dropped of the attention weights", paper="0", below=1)
     activation: Literal["relu", "gelu", "silu"] = option("relu", "between the feed-forward layers", paper="relu")
-    norm: Literal["post", "pre"] = option("post", "layer norm after each residual sum, or before each sublayer", paper="post")
+    norm: Literal["post", "pre"] = option(
+        "post", "layer norm after each residual sum, or before each sublayer", paper="post"
+    )
     positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "encoding of positions", paper="sinusoidal")
-    max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens")
-    window: int = option(0, "restricted self-attention: keys on each side, itself counted; 0: all", unit="tokens", paper="0")
+    max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens", least=1)
+    window: int = option(
+        0, "restricted self-attention: keys on each side, itself counted; 0: all", unit="tokens", paper="0"
+    )
 
 
 @dataclass(frozen=True)
@@ -71,13 +82,20 @@ class DataConfig:
     target: str = option("tgt", "language code of the target side")
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "how SentencePiece finds its pieces", paper="bpe")
     joint: bool = option(True, "one vocabulary for both sides", paper="true")
-    vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000")
+    vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000", least=1)
     max_tokens: int = option(
-        25000, "target tokens in an update's batch, padding counted, and as many source tokens", unit="tokens", paper="25000"
+        25000,
+        "target tokens in an update's batch, padding counted, and as many source tokens",
+        unit="tokens",
+        paper="25000",
+        least=1,
     )
-    max_length: int = option(256, "longer sentences, on either side, are left out of training and counted", unit="tokens")
+    max_length: int = option(
+        256, "longer sentences, on either side, are left out of training and counted", unit="tokens", least=1
+    )
     max_ratio: float = option(0.0, "pairs whose lengths in characters differ by more are left out; 0: none")
     deduplicate: bool = option(True, "leave out exact repetitions of a pair")
+    bleu_tokenize: str = option("13a", "how sacreBLEU splits words; none: the text is tokenised already")
     holdout: int = option(1000, "pairs split off for validation when no files are given", unit="pairs")
 
 
@@ -85,22 +103,27 @@ class DataConfig:
 class TrainConfig:
     """How a model is trained (section 5 of the paper)."""
 
-    steps: int = option(100_000, "updates", unit="updates", paper="100000")
+    cooldown: int = option(
+        0, "last updates over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
+    )
+    steps: int = option(100_000, "updates", unit="updates", paper="100000", least=1)
     minutes: float = option(0.0, "wall-clock budget; training stops at whichever comes first; 0: none", unit="minutes")
-    warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000")
+    warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
     learning_rate: float = option(1.0, "factor on the paper's schedule", paper="1")
-    label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1")
+    label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1", below=1)
     accumulate: int = option(0, "micro-batches that an update's batch is cut into; 0: found by trying the worst batch")
     precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of matrix products", paper="float32")
     optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "update rule", paper="adam")
-    beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9")
-    beta2: float = option(0.98, "Adam's decay of the mean squared gradient", paper="0.98")
+    beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9", below=1)
+    beta2: float = option(0.98, "Adam's decay of the mean squared gradient", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
     clip_norm: float = option(0.0, "largest norm of the gradient; 0: not clipped", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: an epoch", unit="updates")
     validate_every: int = option(0, "updates between validations; 0: an epoch", unit="updates")
-    keep_last: int = option(5, "checkpoints kept besides the best", paper="5")
-    average: int = option(5, "last checkpoints averaged into the final model; 1: the best one as it is", paper="5")
+    keep_last: int = option(5, "checkpoints kept besides the best", paper="5", least=1)
+    average: int = option(
+        5, "last checkpoints averaged into the final model; 1: the best one as it is", paper="5", least=1
+    )
     patience: int = option(0, "validations without improvement before training stops; 0: never")
     seed: int = option(1, "of the initialisation, the order of the batches and dropout")
     threads: int = option(0, "CPU threads; 0: one for every core", unit="threads")
@@ -110,10 +133,10 @@ class TrainConfig:
 class DecodeConfig:
     """How a model is searched (section 6.1 of the paper)."""
 
-    beam_size: int = option(4, "hypotheses kept per sentence; 1: greedy", paper="4")
+    beam_size: int = option(4, "hypotheses kept per sentence; 1: greedy", paper="4", least=1)
     length_penalty: float = option(0.6, "alpha of ((5 + length) / 6) ^ alpha", paper="0.6")
     max_extra_tokens: int = option(50, "a translation's length may exceed the source's by", unit="tokens", paper="50")
-    max_tokens: int = option(4096, "source tokens of all hypotheses translated at once", unit="tokens")
+    max_tokens: int = option(4096, "source tokens of all hypotheses translated at once", unit="tokens", least=1)
 
 
 @dataclass(frozen=True)
@@ -135,13 +158,15 @@ class Option(NamedTuple):
     help: str
     unit: str
     paper: str
+    least: float  # smallest value of a number
+    below: float  # what a number must stay under
 
 
 def options() -> Iterator[Option]:
     """Every option by its dotted name."""
     for section in dataclasses.fields(RunConfig):
         for key, kind, metadata, default in _fields(section.type):
-            yield Option(f"{section.name}.{key}", kind, default, metadata["help"], metadata["unit"], metadata["paper"])
+            yield Option(f"{section.name}.{key}", kind, default, **metadata)
 
 
 def configure(*layers: Options) -> RunConfig:
@@ -173,7 +198,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
     Raises UserError for an argument without `=`, an unknown name or a value of the wrong type.
     """
     known = {option.name: option.kind for option in options()}
-    found = {}
+    found: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals:
@@ -192,16 +217,18 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
         raise UserError(f"{file}: not valid TOML: {error}.") from None
     version = tables.pop("format", FORMAT)
     if version != FORMAT:
-        raise UserError(f"{file} has format {version}, this transduce reads format {FORMAT}; install a newer transduce.")
+        raise UserError(
+            f"{file} has format {version}, this transduce reads format {FORMAT}; install a newer transduce."
+        )
+    known = {option.name: option.kind for option in options()}
     found = {}
     for section, table in tables.items():
         if not isinstance(table, dict):
             raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
-        found |= {f"{section}.{key}": value for key, value in table.items()}
-    known = [option.name for option in options()]
-    for name in found:
-        if name not in known:
-            raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}.")
+        for name, value in ((f"{section}.{key}", value) for key, value in table.items()):
+            if name not in known:
+                raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}.")
+            found[name] = _convert(f"{file}: {name}", value, known[name])
     return found
 
 
@@ -210,27 +237,34 @@ def to_toml(config: RunConfig) -> str:
     return tomli_w.dumps({"format": FORMAT, **_plain(dataclasses.asdict(config))})
 
 
+def flatten(config: RunConfig, sections: Sequence[str] = ("model", "data", "train", "decode")) -> dict[str, Any]:
+    """The options of the given sections by dotted name; `configure(flatten(c)) == c`."""
+    names = [option.name for option in options() if option.name.partition(".")[0] in sections]
+    return {name: _value(config, name) for name in names}
+
+
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
     """What differs: dotted name -> (old value, new value)."""
-    pairs = {
-        option.name: tuple(getattr(getattr(config, option.name.split(".")[0]), option.name.split(".")[1]) for config in (old, new))
-        for option in options()
-    }
-    return {name: (was, now) for name, (was, now) in pairs.items() if was != now}
+    was, now = flatten(old), flatten(new)
+    return {name: (was[name], now[name]) for name in was if was[name] != now[name]}
 
 
-def _fields(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, str], Any]]:
+def _value(config: RunConfig, name: str) -> Any:
+    section, key = name.split(".")
+    return getattr(getattr(config, section), key)
+
+
+def _fields(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], Any]]:
     types = typing.get_type_hints(kind)
     for item in dataclasses.fields(kind):
         yield item.name, types[item.name], item.metadata, item.default
 
 
-def _nearest(name: str, known: Any) -> str:
-    if "." not in name:
-        matches = [other for other in known if other.endswith("." + name)]
-    else:
-        matches = difflib.get_close_matches(name, known, 1, 0.0)
-    return f"; did you mean '{matches[0]}'?" if matches else "; `transduce options` lists them all"
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name; one without a section is compared with the keys alone."""
+    names = {other if "." in name else other.partition(".")[2]: other for other in reversed(list(known))}
+    matches = difflib.get_close_matches(name, names, 1, 0.5)
+    return f"; did you mean '{names[matches[0]]}'?" if matches else "; `transduce options` lists them all"
 
 
 def _read(name: str, text: str, kind: Any) -> Any:
@@ -238,7 +272,7 @@ def _read(name: str, text: str, kind: Any) -> Any:
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind == tuple[str, ...]:
-        return tuple(text.split(","))
+        return tuple(text.split(",")) if text else ()
     if kind in (int, float):
         try:
             return kind(text.replace("_", ""))
@@ -271,7 +305,10 @@ def _corpus(name: str, item: Any) -> CorpusConfig:
     known = {key: kind for key, kind, _, _ in _fields(CorpusConfig)}
     if not isinstance(item, dict) or set(item) - set(known) or "files" not in item:
         raise UserError(f"Each entry of [[{name}]] needs files = [...], and may have a weight.")
-    return CorpusConfig(**{key: _convert(f"{name}.{key}", value, known[key]) for key, value in item.items()})
+    corpus = CorpusConfig(**{key: _convert(f"{name}.{key}", value, known[key]) for key, value in item.items()})
+    if not 0 <= corpus.weight < math.inf:
+        raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
+    return corpus
 
 
 def _plain(value: Any) -> Any:
@@ -282,25 +319,16 @@ def _plain(value: Any) -> Any:
 
 def _check(config: RunConfig) -> None:
     """Raise UserError for values that no run can have."""
+    for option in options():
+        value = _value(config, option.name)
+        if option.kind in (int, float) and not option.least <= value < option.below:
+            limit = f" and below {option.below}" if option.below < math.inf else ""
+            raise UserError(f"{option.name} must be at least {option.least}{limit}, not {value}.")
     model = config.model
-    positive = ("num_heads", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
-    for key in positive:
-        if getattr(model, key) < 1:
-            raise UserError(f"model.{key} must be at least 1, not {getattr(model, key)}.")
     if model.d_model % 2:
         raise UserError(f"model.d_model must be even, not {model.d_model}: positions are pairs of sine and cosine.")
     if model.d_model % model.num_heads and not (model.d_k and model.d_v):
         raise UserError(
-            f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), or set model.d_k and model.d_v."
+            f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
+            "or set model.d_k and model.d_v."
         )
-    fractions = {"model.dropout": model.dropout, "model.attention_dropout": model.attention_dropout,
-                 "train.label_smoothing": config.train.label_smoothing}
-    for name, value in fractions.items():
-        if not 0 <= value < 1:
-            raise UserError(f"{name} must be at least 0 and below 1, not {value}.")
-    at_least_one = {"train.steps": config.train.steps, "train.warmup": config.train.warmup, "train.keep_last": config.train.keep_last,
-                    "train.average": config.train.average, "data.max_tokens": config.data.max_tokens,
-                    "data.max_length": config.data.max_length, "decode.beam_size": config.decode.beam_size}
-    for name, number in at_least_one.items():
-        if number < 1:
-            raise UserError(f"{name} must be at least 1, not {number}.")

@@ -1,0 +1,19 @@
+# docker build -t transduce .
+# docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" transduce train --train text.en text.de --out model
+FROM python:3.12-slim
+
+# For CPUs. With a GPU: --build-arg TORCH_INDEX=https://pypi.org/simple, and docker run --gpus all
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+
+WORKDIR /opt/transduce
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY src ./src
+RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -c constraints.txt ".[zstd]" \
+    && useradd --create-home transduce \
+    && install -d -o transduce /data
+
+ENV MPLCONFIGDIR=/tmp/matplotlib
+USER transduce
+WORKDIR /data
+ENTRYPOINT ["transduce"]
+CMD ["--help"]

@@ -1,0 +1,59 @@
+# make demo       train a small model on the phrasebook inside, translate, and write demo/report.html
+# make test       format, lint, types and the tests that take seconds
+# make test-all   the same with the tests that take minutes
+# make lint       format, lint and types only
+#
+# Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
+#
+# PYTHON=python3.12                                      another Python
+# TORCH_INDEX=https://download.pytorch.org/whl/cpu       PyTorch for CPUs alone: 200 MB instead of some GB on Linux
+# PIP_ARGS="--no-index --find-links wheels"              whatever else pip shall be told
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+PIP_ARGS ?=
+
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(PIP_ARGS)
+FAST := -m "not slow"
+
+.PHONY: demo test test-all lint pytest clean
+
+demo: .venv/installed
+	$(BIN)/transduce demo --out demo
+
+test: lint pytest
+
+test-all: FAST :=
+test-all: lint pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+pytest: .venv/installed-dev | lint
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(FAST)
+
+clean:
+	rm -rf .venv demo
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "Installing transduce and what it needs into .venv ..."
+	@$(INSTALL) -e .
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	@echo "Installing what the tests need ..."
+	@$(INSTALL) -e ".[dev]"
+	@touch $@
+
+.venv/bin/python:
+	@command -v $(PYTHON) > /dev/null || \
+		{ echo "There is no '$(PYTHON)' here: install Python 3.11 or newer, or name one: make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
+		{ echo "transduce needs Python 3.11 or newer, $(PYTHON) is older: name another, make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c "import venv, ensurepip" 2> /dev/null || \
+		{ echo "$(PYTHON) lacks the modules venv and ensurepip: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv .venv

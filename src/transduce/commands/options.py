@@ -1,0 +1,72 @@
+"""`transduce options`, and the argument by which other commands take these options."""
+
+import json as json_format
+import sys
+import typing
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from transduce import config
+
+# A parameter `assignments: Assignments = ()` of a command receives its section.key=value arguments.
+Assignments = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set",
+        help="section.key=value: an option of `transduce options`; `--set` may be left out.",
+        n_tokens=1,
+    ),
+]
+
+WIDE = 200  # columns, where no terminal says how many there are
+
+
+def options(*, json: bool = False) -> None:
+    """List every option of a recipe with its type, default, value in the paper, unit and meaning.
+
+    Write them into a recipe, a TOML file with one table per section, or behind `transduce train` as section.key=value.
+
+    Args:
+        json: Print a JSON list, for programs.
+    """
+    if json:
+        print(json_format.dumps([_row(option) for option in config.options()], ensure_ascii=False, indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "type", "default", "paper", "unit"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("meaning", min_width=24, overflow="fold")
+    section = "model"
+    for option in config.options():
+        if not option.name.startswith(section + "."):
+            section = option.name.partition(".")[0]
+            table.add_row()
+        table.add_row(*(cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()))
+    Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False).print(table)
+
+
+def _row(option: config.Option) -> dict[str, Any]:
+    return {
+        "name": option.name,
+        "type": _type_name(option.kind),
+        "default": option.default,
+        "paper": option.paper,
+        "unit": option.unit,
+        "meaning": option.help,
+    }
+
+
+def _type_name(kind: Any) -> str:
+    if typing.get_origin(kind) is Literal:
+        return " | ".join(typing.get_args(kind))
+    if typing.get_origin(kind) is tuple:
+        return "list of " + ("texts" if typing.get_args(kind)[0] is str else "tables")
+    return {bool: "true | false", int: "whole number", float: "number", str: "text"}[kind]
+
+
+def _text(default: Any) -> str:
+    """A default as a recipe would write it."""
+    return json_format.dumps(default, ensure_ascii=False)

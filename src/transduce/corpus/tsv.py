@@ -1,0 +1,32 @@
+"""Tab-separated pairs: a source text, a TAB, its translation; further columns are not read."""
+
+from collections.abc import Iterator
+
+from transduce.corpus.plain import display_name, read_lines, without_byte_order_mark
+from transduce.errors import UserError
+
+
+def read_tsv(file: str) -> Iterator[tuple[str, str]]:
+    """The first two columns of every line, as they stand: there is no quoting and no header.
+
+    A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for
+    Tatoeba's exports whose first and third columns are numbers of sentences.
+    """
+    for line, text in enumerate(without_byte_order_mark(read_lines(file)), start=1):
+        source, tab, rest = text.partition("\t")
+        if not tab and text.strip():
+            raise UserError(
+                f"{display_name(file)}, line {line} has no TAB; in a bilingual file each line is a source text, a TAB "
+                "and its translation. Two files with one text per line are given as two files."
+            )
+        if line == 1 and _is_numbered(text):
+            raise UserError(
+                f"{display_name(file)} has numbers of sentences in columns 1 and 3; keep the two texts: "
+                f"`cut -f 2,4 {display_name(file)}`."
+            )
+        yield source, rest.partition("\t")[0]
+
+
+def _is_numbered(text: str) -> bool:
+    columns = text.split("\t")
+    return len(columns) == 4 and columns[0].isdecimal() and columns[2].isdecimal()

@@ -1,0 +1,72 @@
+"""Next-token log-probabilities of one model or the average of several.
+
+b = sentences, r = rows (hypotheses), s = source positions, t = target positions, v = vocabulary.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from transduce.config import PAD
+from transduce.model.batch import Batch
+from transduce.model.seq2seq import Seq2Seq, State, select, target_log_probs
+
+
+class Stepper(Protocol):
+    """All that search knows about models: advance by a token, keep some rows."""
+
+    device: torch.device
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """(r,) the last token of every row -> (r, v) log-probabilities of the next, which search may overwrite."""
+        ...
+
+    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Go on with the given rows, in this order, and if given with only these sentences."""
+        ...
+
+
+class ModelStepper:
+    """One model, or an ensemble that averages the probabilities of several; all are put into eval mode."""
+
+    @torch.inference_mode()
+    def __init__(self, models: Sequence[Seq2Seq], src: Tensor):
+        """src (b, s) on the models' device, EOS last."""
+        self.models = [model.eval() for model in models]
+        self.memories = [model.encode(src) for model in self.models]
+        self.states: list[State] = [None] * len(models)
+        self.device = src.device
+
+    @torch.inference_mode()
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """(r,) -> (r, v); at the first call a row per sentence is enough, `keep` makes more of them."""
+        log_probs = []
+        for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
+            logits, self.states[i] = model.decode(tokens[:, None], memory, self.states[i])
+            log_probs.append(logits[:, -1].float().log_softmax(dim=-1))
+        return average(log_probs)
+
+    @torch.inference_mode()
+    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Rows of the states, sentences of the memories."""
+        self.states = [select(state, rows) for state in self.states]
+        if sentences is not None:
+            self.memories = [select(memory, sentences) for memory in self.memories]
+
+
+def average(log_probs: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, one tensor of log-probabilities per model."""
+    if len(log_probs) == 1:
+        return log_probs[0]
+    return reduce(torch.logaddexp, log_probs) - math.log(len(log_probs))
+
+
+@torch.inference_mode()
+def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
+    """(b, t) log-probabilities of the given targets, EOS included, 0 at padding; the models are put into eval mode."""
+    each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
+    return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

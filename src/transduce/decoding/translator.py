@@ -1,0 +1,210 @@
+"""From text to text: translations, and the probability of given ones.
+
+A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+
+from transduce.config import DecodeConfig
+from transduce.decoding.beam import Hypothesis, beam_search, penalty
+from transduce.decoding.stepper import ModelStepper, forced_log_probs
+from transduce.errors import UserError
+from transduce.model.batch import make_batch, source_tensor
+from transduce.model.seq2seq import Seq2Seq
+from transduce.tokens.tokenizer import Tokenizer
+
+CUT = "cut"  # flag: the translation reached the length limit, where it was made to end
+CHUNK = 4096  # lines that a stream is sorted within: enough that little of a batch is padding
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What a user gets for a line."""
+
+    text: str
+    score: float  # log-probability / length penalty; 0 for a blank line
+    tokens: tuple[str, ...]  # pieces of the target, to show to people
+    alternatives: tuple["Translation", ...] = ()  # the next best, best first
+    flags: tuple[str, ...] = ()  # CUT
+
+
+class Scored(NamedTuple):
+    """How probable a given translation is."""
+
+    log_prob: float  # ln p(target | source), its end included
+    num_tokens: int  # pieces, EOS counted
+    score: float  # log_prob / length penalty, comparable with Translation.score
+
+
+BLANK = Translation("", 0.0, ())
+
+
+class Translator:
+    """A model, or an ensemble of models with one vocabulary, with its tokenizer."""
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        tokenizer: Tokenizer,
+        config: DecodeConfig | None = None,
+        device: torch.device | str | None = None,
+    ):
+        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode."""
+        self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
+        self.models = [model.to(self.device) for model in models]
+        self.tokenizer = tokenizer
+        self.config = config or DecodeConfig()
+        limits = [model.max_positions for model in models if model.max_positions is not None]
+        self.max_positions = min(limits, default=None)
+
+    def translate(self, texts: Sequence[str], *, n_best: int = 1) -> list[Translation]:
+        """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
+
+        A blank text has an empty translation, which no model is asked for. Raises UserError that names the text by its
+        number, from 1, if it holds a line break or is longer than the model's positions, or if n_best exceeds the beam.
+        """
+        return self._translate(_as_list(texts), n_best, 1)
+
+    def translate_lines(self, lines: Iterable[str], *, n_best: int = 1) -> Iterator[Translation]:
+        """The same for a stream of any length, some thousand lines at a time; raises as `translate` does."""
+        stream, first = iter(lines), 1
+        while chunk := list(islice(stream, CHUNK)):
+            yield from self._translate(chunk, n_best, first)
+            first += len(chunk)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
+        """How probable each target is as the translation of its source, by forced decoding.
+
+        A target is split into pieces as the tokenizer does it; a search may have found the same text in other pieces,
+        and then reported the score of those. A blank pair has probability 1, as in translation. Raises UserError as
+        `translate` does, and for unequal numbers of sources and targets.
+        """
+        sources, targets = _as_list(sources), _as_list(targets)
+        if len(sources) != len(targets):
+            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
+        _check_lines(sources, 1)
+        _check_lines(targets, 1)
+        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
+        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
+        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
+        self._check_lengths("Source", source_ids, places, 1)
+        self._check_lengths("Target", target_ids, places, 1)
+        scored = [Scored(0.0, 0, 0.0)] * len(sources)
+        lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
+        for batch in batches(lengths, self._budget):
+            found = self.score_ids([source_ids[i] for i in batch], [target_ids[i] for i in batch])
+            for i, result in zip(batch, found, strict=True):
+                scored[places[i]] = result
+        return scored
+
+    def score_ids(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Scored]:
+        """The same for one batch of ids without BOS and EOS, such as search returns."""
+        log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
+        alpha = self.config.length_penalty
+        sums = zip(log_probs.double().sum(dim=1).tolist(), (len(target) + 1 for target in targets), strict=True)
+        return [Scored(log_prob, length, log_prob / penalty(length, alpha)) for log_prob, length in sums]
+
+    @property
+    def _budget(self) -> int:
+        """Source tokens of a batch, padding counted."""
+        return self.config.max_tokens // self.config.beam_size
+
+    def _translate(self, texts: list[str], n_best: int, first: int) -> list[Translation]:
+        """The texts are numbered from `first` in what is raised."""
+        if not 1 <= n_best <= self.config.beam_size:
+            raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
+        _check_lines(texts, first)
+        places = [i for i, text in enumerate(texts) if text.strip()]
+        sources = self.tokenizer.encode_source([texts[i] for i in places])
+        self._check_lengths("Source", sources, places, first)
+        translations = [BLANK] * len(texts)
+        for batch in batches([len(source) + 1 for source in sources], self._budget):
+            found = self._search([sources[i] for i in batch], n_best)
+            for i, translation in zip(batch, found, strict=True):
+                translations[places[i]] = translation
+        return translations
+
+    def _search(self, sources: list[list[int]], n_best: int) -> list[Translation]:
+        """Translations of one batch of source ids."""
+        limits = [self._limit(len(source)) for source in sources]
+        step = ModelStepper(self.models, source_tensor(sources).to(self.device))
+        config = self.config
+        found = beam_search(
+            step, limits, beam_size=config.beam_size, length_penalty=config.length_penalty, n_best=n_best
+        )
+        return [self._translation(*each) for each in zip(found, limits, strict=True)]
+
+    def _translation(self, hypotheses: list[Hypothesis], limit: int) -> Translation:
+        """The best of a sentence's hypotheses with the others as its alternatives."""
+        if not hypotheses:
+            raise UserError(
+                "The model's probabilities are not numbers: its weights are damaged; use another checkpoint."
+            )
+        texts = self.tokenizer.decode([hypothesis.tokens for hypothesis in hypotheses])
+        ranked = []
+        for text, (score, tokens) in zip(texts, hypotheses, strict=True):
+            flags = (CUT,) if len(tokens) == limit else ()
+            ranked.append(Translation(text, score, tuple(self.tokenizer.target_pieces(tokens)), (), flags))
+        best = ranked[0]
+        return Translation(best.text, best.score, best.tokens, tuple(ranked[1:]), best.flags)
+
+    def _limit(self, source_length: int) -> int:
+        """The longest translation in tokens, EOS not counted; the decoder's input is one longer, by BOS."""
+        limit = source_length + self.config.max_extra_tokens
+        return limit if self.max_positions is None else min(limit, self.max_positions - 1)
+
+    def _check_lengths(self, side: str, rows: list[list[int]], places: list[int], first: int) -> None:
+        for row, place in zip(rows, places, strict=True):
+            if self.max_positions is not None and len(row) + 1 > self.max_positions:
+                raise UserError(
+                    f"{side} text {first + place} has {len(row)} tokens, and the model knows positions for "
+                    f"{self.max_positions - 1}; split it into shorter ones."
+                )
+
+
+def shared_tokenizer(tokenizers: Sequence[Tokenizer], names: Sequence[str]) -> Tokenizer:
+    """The one tokenizer of the models of an ensemble; raises UserError that names a model with another vocabulary."""
+    first = tokenizers[0]
+    for tokenizer, name in zip(tokenizers[1:], names[1:], strict=True):
+        if _pieces(tokenizer) != _pieces(first):
+            raise UserError(
+                f"{name} has another vocabulary than {names[0]}; models can translate together only if they "
+                "were trained on the same prepared data."
+            )
+    return first
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Every place in `lengths` once, the longest first, in batches with count x longest <= budget (or of one)."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _as_list(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError("a list of texts is expected, not one text: its characters would be translated one by one")
+    return list(texts)
+
+
+def _check_lines(texts: Sequence[str], first: int) -> None:
+    for number, text in enumerate(texts, first):
+        if "\n" in text:
+            raise UserError(f"Text {number} holds a line break; a text is one line: split it before translating.")
+
+
+def _pieces(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    return (
+        tokenizer.source_pieces(range(tokenizer.source_size)),
+        tokenizer.target_pieces(range(tokenizer.target_size)),
+    )

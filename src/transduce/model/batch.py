@@ -1,0 +1,45 @@
+"""Sentences as tensors. b = sentences, s = source positions, t = target positions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.config import BOS, EOS, PAD
+
+Ids = Sequence[int] | np.ndarray  # of one sentence, without BOS and EOS
+
+
+class Batch(NamedTuple):
+    """Sentence pairs: the decoder reads tgt_in (BOS first) and learns tgt_out (EOS last)."""
+
+    src: Tensor  # (b, s), EOS last
+    tgt_in: Tensor  # (b, t)
+    tgt_out: Tensor  # (b, t)
+    num_tokens: int  # real tokens of tgt_out, EOS counted: what losses are divided by
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same on another device."""
+        return Batch(*(tensor.to(device, non_blocking=True) for tensor in self[:3]), self.num_tokens)
+
+
+def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
+    """Rows of ids -> (b, longest), each row between `before` and `after` and filled up with PAD."""
+    extra = len(before) + len(after)
+    padded = np.full((len(rows), max(map(len, rows)) + extra), PAD, dtype=np.int64)
+    for line, row in zip(padded, rows, strict=True):
+        line[: len(row) + extra] = np.concatenate((before, row, after))
+    return torch.from_numpy(padded)
+
+
+def source_tensor(sources: Sequence[Ids]) -> Tensor:
+    """Source ids as the encoder wants them: (b, s), EOS last."""
+    return pad(sources, after=[EOS])
+
+
+def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
+    """Source and target ids of the same sentences as a training batch."""
+    num_tokens = sum(map(len, targets)) + len(targets)
+    return Batch(source_tensor(sources), pad(targets, before=[BOS]), pad(targets, after=[EOS]), num_tokens)

@@ -1,0 +1,59 @@
+"""Tokens and positions to vectors, and vectors back to tokens (sections 3.4 and 3.5 of the paper)."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """(length, d_model): channel 2i is sin(pos / 10000^(2i / d_model)), 2i + 1 its cosine."""
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+    angle = torch.arange(length)[:, None] * rate
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
+
+
+class Embedding(nn.Module):
+    """A row per token, times sqrt(d_model); the same matrix predicts tokens (section 3.4)."""
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.scale = math.sqrt(d_model)
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(r, t) -> (r, t, d_model)."""
+        return F.embedding(tokens, self.weight) * self.scale
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(r, t, d_model) -> (r, t, v)."""
+        return F.linear(x, self.weight)
+
+
+class SinusoidalPositions(nn.Module):
+    """The table of section 3.5; it grows with the longest sequence seen, so there is no limit."""
+
+    def __init__(self, d_model: int, length: int = 512):
+        super().__init__()
+        self.register_buffer("table", sinusoids(length, d_model), persistent=False)
+        self.table: Tensor
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """(length, d_model), the first at position `start`."""
+        if start + length > self.table.size(0):
+            longer = sinusoids(2 * (start + length), self.table.size(1))
+            self.table = longer.to(self.table)
+        return self.table[start : start + length]
+
+
+class LearnedPositions(nn.Module):
+    """A trained vector per position (row E of Table 3)."""
+
+    def __init__(self, d_model: int, length: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(length, d_model))
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """(length, d_model), the first at position `start`."""
+        return self.weight[start : start + length]

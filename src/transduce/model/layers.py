@@ -1,0 +1,96 @@
+"""The layers that encoder and decoder are stacked from (section 3.1 of the paper).
+
+r = rows (hypotheses), h = heads, s = source positions, t = target positions.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.model.attention import KeyValues, MultiHeadAttention
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class Residual(nn.Module):
+    """x + dropout(sublayer(x)), normalised after the sum ("post", the paper) or before ("pre")."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x (r, t, d_model) -> the same shape."""
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class FeedForward(nn.Module):
+    """max(0, x W1 + b1) W2 + b2, at every position alike (section 3.3)."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.activation = ACTIVATIONS[config.activation]
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(r, t, d_model) -> the same shape."""
+        return self.outer(self.activation(self.inner(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward: left half of figure 1."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.attention = MultiHeadAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.residual = nn.ModuleList(Residual(config) for _ in range(2))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (b, s, d_model), mask (b, 1, s | 1, s) -> (b, s, d_model)."""
+        x = self.residual[0](x, lambda x: self.attention(x, self.attention.project(x), mask))
+        return self.residual[1](x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention over the source, feed-forward: right half of figure 1."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.attention = MultiHeadAttention(config)
+        self.source_attention = MultiHeadAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.residual = nn.ModuleList(Residual(config) for _ in range(3))
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        source: KeyValues,
+        source_mask: Tensor,
+        past: KeyValues | None,
+    ) -> tuple[Tensor, KeyValues]:
+        """x (r, t, d_model) -> the same shape, and the keys and values seen so far.
+
+        mask (t, past + t), or None: the new positions see all of the past, and of each other what came before.
+        """
+        seen: KeyValues
+
+        def attend_to_self(x: Tensor) -> Tensor:
+            nonlocal seen
+            seen = self.attention.project(x)
+            if past is not None:
+                seen = torch.cat((past[0], seen[0]), 2), torch.cat((past[1], seen[1]), 2)
+            return self.attention(x, seen, mask, causal=mask is None and past is None)
+
+        x = self.residual[0](x, attend_to_self)
+        x = self.residual[1](x, lambda x: self.source_attention(x, source, source_mask))
+        return self.residual[2](x, self.feed_forward), seen

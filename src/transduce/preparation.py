@@ -1,0 +1,198 @@
+"""From corpus to token store: read, clean, hold out, learn the vocabulary, encode.
+
+folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
+          valid.jsonl      (what is held out, as text)
+          left-out.jsonl   (rule, file and line of what cleaning left out)
+          preparation.json (what was done, with counts)
+"""
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from transduce.config import DataConfig
+from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
+from transduce.corpus.holdout import hold_out
+from transduce.corpus.pairs import Pair, read_pairs
+from transduce.errors import UserError
+from transduce.files import verify, write_folder
+from transduce.tokens.mixture import Mixture
+from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.tokenizer import Tokenizer
+
+FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
+CHUNK = 20_000  # pairs encoded at a time
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a preparation did."""
+
+    source: str  # language codes
+    target: str
+    corpora: list[list[str]]  # the files of every corpus
+    files: list[list[str]]  # the same as the origins in the stores number them
+    weights: list[float]
+    pairs: int  # that are trained on
+    held_out: int
+    dropped: int  # related to what is held out
+    left_out: dict[str, int]  # pairs, by rule
+    source_tokens: int  # EOS counted
+    target_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus, ready to be trained on."""
+
+    folder: Path
+    facts: Facts
+    tokenizer: Tokenizer
+    mixture: Mixture
+
+    def valid(self) -> list[Pair]:
+        """The pairs to validate on."""
+        return list(read_pairs([str(self.folder / VALID)])) if (self.folder / VALID).stat().st_size else []
+
+    def origin(self, index: int) -> str:
+        """File and line of a pair."""
+        store, file, line = self.mixture.origin(index)
+        return f"{self.facts.files[store][file]}:{line}"
+
+
+def is_prepared(files: Sequence[str]) -> bool:
+    """Whether what is given as a corpus is a folder that `prepare` wrote."""
+    return len(files) == 1 and (Path(files[0]) / FACTS).is_file()
+
+
+def prepare(
+    data: DataConfig,
+    folder: Path,
+    *,
+    vocab_size: Callable[[int], int],
+    tokenizer: Tokenizer | None = None,
+    threads: int = 1,
+) -> Prepared:
+    """Write a prepared corpus into the new `folder`.
+
+    vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. All pairs are held in
+    memory, about 500 bytes each. Raises UserError for an empty corpus and for what the readers refuse.
+    """
+    began = time.monotonic()
+    cleaning = Cleaning()
+    corpora = read_corpora(data, cleaning)
+    held_out, dropped = _held_out(data, corpora)
+    if not any(corpora):
+        raise UserError(_nothing_left(data, cleaning))
+    tokenizer = tokenizer or _learn(data, corpora, vocab_size(sum(map(len, corpora))), threads)
+    with write_folder(folder) as aside:
+        tokenizer.save(aside)
+        files = [
+            _write_corpus(aside / f"corpus-{number}", pairs, tokenizer, data.max_length, cleaning)
+            for number, pairs in enumerate(corpora)
+        ]
+        stores = [TokenStore.open(aside / f"corpus-{number}") for number in range(len(corpora))]
+        facts = Facts(
+            source=data.source,
+            target=data.target,
+            corpora=[list(corpus.files) for corpus in data.corpora],
+            files=files,
+            weights=[corpus.weight for corpus in data.corpora],
+            pairs=sum(map(len, stores)),
+            held_out=len(held_out),
+            dropped=dropped,
+            left_out=dict(cleaning.counts),
+            source_tokens=sum(int(store.source_lengths.sum()) + len(store) for store in stores),
+            target_tokens=sum(int(store.target_lengths.sum()) + len(store) for store in stores),
+            seconds=round(time.monotonic() - began, 3),
+        )
+        if not facts.pairs:
+            raise UserError(_nothing_left(data, cleaning))
+        (aside / FACTS).write_text(
+            json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"
+        )
+        _write_lines(aside / VALID, ({"source": p.source, "target": p.target} for p in held_out))
+        _write_lines(
+            aside / LEFT_OUT,
+            ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
+        )
+    return open_prepared(folder)
+
+
+def open_prepared(folder: Path) -> Prepared:
+    """What `prepare` wrote; raises UserError that names what is damaged."""
+    verify(folder)
+    facts = Facts(**json.loads((folder / FACTS).read_text(encoding="utf-8")))
+    stores = [TokenStore.open(folder / f"corpus-{number}") for number in range(len(facts.corpora))]
+    return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))
+
+
+def read_corpora(data: DataConfig, cleaning: Cleaning) -> list[list[Pair]]:
+    """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
+    if not data.corpora:
+        raise UserError("There is nothing to train on: give --train with two text files or one bilingual file.")
+    rules = Rules(data.max_ratio, data.deduplicate)
+    languages = data.source, data.target
+    return [list(clean(read_pairs(corpus.files, languages), rules, cleaning)) for corpus in data.corpora]
+
+
+def _held_out(data: DataConfig, corpora: list[list[Pair]]) -> tuple[list[Pair], int]:
+    """The validation pairs: read, or split off the corpora, which lose them, and how many else they lose."""
+    if data.valid:
+        return list(read_pairs(data.valid, (data.source, data.target))), 0
+    if not data.holdout or not any(corpora):
+        return [], 0
+    owner = {id(pair): number for number, pairs in enumerate(corpora) for pair in pairs}
+    split = hold_out([pair for pairs in corpora for pair in pairs], data.holdout, seed=1)
+    for pairs in corpora:
+        pairs.clear()
+    for pair in split.train:
+        corpora[owner[id(pair)]].append(pair)
+    return split.held_out, len(split.dropped)
+
+
+def _learn(data: DataConfig, corpora: Sequence[Sequence[Pair]], size: int, threads: int) -> Tokenizer:
+    sources = [pair.source for pairs in corpora for pair in pairs]
+    targets = [pair.target for pairs in corpora for pair in pairs]
+    return Tokenizer.train(sources, targets, vocab_size=size, kind=data.tokenizer, joint=data.joint, threads=threads)
+
+
+def _write_corpus(
+    folder: Path, pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
+) -> list[str]:
+    """Encode and store the pairs; returns the names of their files, by number."""
+    numbers: dict[str, int] = {}
+    for pair in pairs:
+        numbers.setdefault(pair.origin.file, len(numbers))
+
+    def rows() -> Iterator[tuple[list[int], list[int], int, int]]:
+        stream = iter(pairs)
+        while chunk := list(islice(stream, CHUNK)):
+            sources = tokenizer.encode_source([pair.source for pair in chunk])
+            targets = tokenizer.encode_target([pair.target for pair in chunk])
+            for pair, source, target in zip(chunk, sources, targets, strict=True):
+                if max(len(source), len(target)) > max_length:
+                    cleaning.count(TOO_LONG, pair.origin)
+                else:
+                    yield source, target, numbers[pair.origin.file], pair.origin.line
+
+    write_store(folder, rows())
+    return list(numbers)
+
+
+def _write_lines(path: Path, values: Iterator[dict[str, object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+def _nothing_left(data: DataConfig, cleaning: Cleaning) -> str:
+    files = ", ".join(file for corpus in data.corpora for file in corpus.files)
+    if not cleaning.read:
+        return f"The corpus is empty: {files} holds no lines; check that --train names the right files."
+    rules = "; ".join(cleaning.sentences())
+    return f"Nothing is left to train on of {files}: {rules}."

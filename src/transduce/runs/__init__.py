@@ -1,0 +1,1 @@
+"""One training put together, and a model measured: the floors below, combined."""

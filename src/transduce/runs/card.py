@@ -1,0 +1,39 @@
+"""The model card: README.md of a model folder, for whoever finds it later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from transduce.config import RunConfig
+from transduce.journal import duration
+
+
+def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
+    """Markdown: what the model is, what it was trained on, what it scored, how to use it."""
+    model, training, corpus = config.model, metrics["training"], metrics["corpus"]
+    files = "; ".join(" + ".join(files) for files in corpus["corpora"])
+    lines = [
+        f"# {config.data.source} → {config.data.target}",
+        "",
+        f"A {model.kind} ({model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}, "
+        f"{metrics['parameters']:,} parameters), trained with transduce.",
+        "",
+        "```",
+        "transduce translate . --input FILE --output FILE       # from inside this folder",
+        "python -c \"import transduce; print(transduce.load('.').translate(['…'])[0].text)\"",
+        "```",
+        "",
+        "| | |",
+        "| --- | --- |",
+        f"| corpus | {files} |",
+        f"| pairs | {corpus['pairs']:,} ({corpus['target_tokens']:,} target tokens) |",
+        f"| vocabulary | {model.vocab_size:,} {config.data.tokenizer} pieces, {'joint' if config.data.joint else 'one a side'} |",
+        f"| training | {training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
+        f"{duration(training['seconds'])} on {training['device']} |",
+        f"| validation | perplexity {metrics['validation']['perplexity']:.2f} |",
+    ]
+    for score in metrics.get("test", {}).get("scores", []):
+        lines.append(
+            f"| test {score['name']} | {score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}], `{score['signature']}` |"
+        )
+    lines += ["", "The model knows the kind of text it was trained on; measure it on yours before you rely on it."]
+    return "\n".join(lines) + "\n"

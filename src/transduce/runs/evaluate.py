@@ -1,0 +1,83 @@
+"""A model measured on text that it was not trained on."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from transduce.bundle import Bundle
+from transduce.config import DecodeConfig, RunConfig
+from transduce.corpus.pairs import Pair
+from transduce.decoding.translator import Translation, Translator, shared_tokenizer
+from transduce.evaluation.perplexity import Perplexity, perplexity
+from transduce.evaluation.scores import Score, bleu, score
+from transduce.model.seq2seq import Seq2Seq
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.loop import Validation
+
+GREEDY_SENTENCES = 500  # of the validation set that are translated while training: BLEU to within about 1.5
+
+
+class Evaluation(NamedTuple):
+    """A model measured on a text."""
+
+    translations: list[Translation]
+    scores: list[Score]
+    perplexity: Perplexity
+    seconds: float  # of translating
+
+
+def evaluate(
+    models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = "13a"
+) -> Evaluation:
+    """Translate the sources and compare with the targets; several models are an ensemble.
+
+    Raises UserError for models with different vocabularies and for no pairs.
+    """
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+    translator = Translator([model.model for model in models], tokenizer, config)
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    began = time.monotonic()
+    translations = translator.translate(sources)
+    seconds = time.monotonic() - began
+    outputs = [translation.text for translation in translations]
+    return Evaluation(
+        translations,
+        score(outputs, references, tokenize=tokenize),
+        _perplexity(translator, sources, references),
+        seconds,
+    )
+
+
+def as_json(evaluation: Evaluation) -> dict[str, Any]:
+    """The figures of an evaluation, as they stand in metrics.json."""
+    return {
+        "sentences": len(evaluation.translations),
+        "scores": [each._asdict() for each in evaluation.scores],
+        "perplexity": evaluation.perplexity._asdict(),
+        "cut": sum("cut" in translation.flags for translation in evaluation.translations),
+        "seconds": round(evaluation.seconds, 2),
+    }
+
+
+def validation(tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig) -> Callable[[Seq2Seq], Validation]:
+    """What the training loop calls to measure the model on held-out text: perplexity, and BLEU by greedy search."""
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    few = slice(GREEDY_SENTENCES)
+    greedy = dataclasses.replace(config.decode, beam_size=1)
+
+    def validate(model: Seq2Seq) -> Validation:
+        translator = Translator([model], tokenizer, greedy)
+        found = _perplexity(translator, sources, references)
+        outputs = [translation.text for translation in translator.translate(sources[few])]
+        return Validation(
+            found.per_token, bleu(outputs, references[few], tokenize=config.data.bleu_tokenize) if outputs else None
+        )
+
+    return validate
+
+
+def _perplexity(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Perplexity:
+    scored = translator.score(sources, references)
+    return perplexity([each.log_prob for each in scored], [each.num_tokens for each in scored], references)

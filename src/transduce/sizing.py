@@ -1,0 +1,69 @@
+"""Sizes that a user didn't choose, from the size of the corpus: one table.
+
+Small corpora want small vocabularies (rare pieces are never learnt), strong dropout, small batches (or an epoch has too
+few updates) and many epochs; the last row is the paper's base model. Rows 1 and 2 were tried on Multi30k and the
+phrasebook, row 3 on Tatoeba; see docs/recipes.md.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Sizes(NamedTuple):
+    """A row of the table."""
+
+    up_to: float  # pairs
+    vocab_size: int
+    num_layers: int  # of encoder and of decoder
+    d_model: int
+    d_ff: int
+    num_heads: int
+    dropout: float
+    max_tokens: int  # of an update, on each side
+    warmup: int  # updates
+    epochs: int
+    patience: int  # validations, of which there is one an epoch
+
+
+TABLE = (
+    Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.1, 2_048, 400, 12, 4),
+    Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 2_048, 800, 30, 8),
+    Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 4_096, 2_000, 20, 6),
+    Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 15, 5),
+    Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 20, 5),
+)
+
+
+def sizes_for(pairs: int) -> Sizes:
+    """The row for a corpus of so many pairs."""
+    return next(row for row in TABLE if pairs <= row.up_to)
+
+
+def corpus_options(pairs: int) -> Mapping[str, Any]:
+    """What is chosen before the text is split into pieces."""
+    return {"data.vocab_size": sizes_for(pairs).vocab_size}
+
+
+def model_options(pairs: int) -> Mapping[str, Any]:
+    """The shape of the model and its batches."""
+    row = sizes_for(pairs)
+    return {
+        "model.num_encoder_layers": row.num_layers,
+        "model.num_decoder_layers": row.num_layers,
+        "model.d_model": row.d_model,
+        "model.d_ff": row.d_ff,
+        "model.num_heads": row.num_heads,
+        "model.dropout": row.dropout,
+        "data.max_tokens": row.max_tokens,
+    }
+
+
+def training_options(pairs: int, updates_per_epoch: int) -> Mapping[str, Any]:
+    """How long training takes, once it is known how many updates make an epoch."""
+    row = sizes_for(pairs)
+    steps = row.epochs * updates_per_epoch
+    return {
+        "train.steps": steps,
+        "train.warmup": max(1, min(row.warmup, steps // 4)),
+        "train.patience": row.patience,
+    }

@@ -1,0 +1,223 @@
+"""Text to ids and back, without loss: decode(encode(text)) == text for every line of text.
+
+SentencePiece (BPE or unigram), with one vocabulary for both sides or one for each. What the
+vocabulary lacks is spelled in bytes, so that the unknown piece never occurs. Ids never hold PAD,
+BOS or EOS: whoever makes batches adds them.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+import sentencepiece
+
+from transduce.config import BOS, EOS, PAD, UNK
+from transduce.errors import UserError
+
+JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
+SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
+RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece leaves out lines with some of these when it learns
+COVERAGE = 0.9999  # of the characters of the corpus get a piece of their own; the others are spelled in bytes
+SENTENCES = 2_000_000  # more don't change a vocabulary, and need memory
+CHARACTERS = 4000  # longer lines are learnt from in parts, for SentencePiece leaves out or breaks on longer ones
+BYTES = 256
+# Unigram's sums depend on the number of threads, so it may not depend on the machine.
+TRAINING_THREADS = 16
+# A protocol buffer that is continued with a second normalizer_spec merges both: this one says add_dummy_prefix = false.
+NO_PREFIX = b"\x1a\x02\x18\x00"
+
+
+class Tokenizer:
+    """The vocabularies of both sides, from serialised SentencePiece models; `source` is None if one serves both.
+
+    `threads` is how many encode at once. Raises ValueError if a model isn't one that `train` could have made.
+    """
+
+    def __init__(self, target: bytes, source: bytes | None = None, threads: int = 1) -> None:
+        self.joint = source is None
+        self._target = _Vocabulary(target, threads)
+        self._source = self._target if source is None else _Vocabulary(source, threads)
+
+    @classmethod
+    def train(
+        cls,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        vocab_size: int,
+        kind: Literal["bpe", "unigram"] = "bpe",
+        joint: bool = True,
+        threads: int = 1,
+    ) -> Self:
+        """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
+
+        The same texts give the same bytes, whatever the threads. Raises UserError if there is no text, or if the
+        vocabulary has no room for the 256 bytes.
+        """
+        if joint:
+            return cls(_learn([sources, targets], vocab_size, kind), None, threads)
+        return cls(_learn([targets], vocab_size, kind), _learn([sources], vocab_size, kind), threads)
+
+    @classmethod
+    def load(cls, folder: Path | str, threads: int = 1) -> Self:
+        """What `save` has written into `folder`; raises UserError that names a missing or damaged file."""
+        folder = Path(folder)
+        joint = (folder / JOINT).exists() or not any((folder / name).exists() for name in (SOURCE, TARGET))
+        models = []
+        for name in [JOINT] if joint else [TARGET, SOURCE]:
+            try:
+                models.append((folder / name).read_bytes())
+                _open(models[-1])
+            except FileNotFoundError:
+                raise UserError(f"{folder / name} is missing; take it from another copy of this folder.") from None
+            except (OSError, ValueError) as error:
+                raise UserError(f"{folder / name} can't be read: {error}; take it from another copy.") from None
+        return cls(models[0], None if joint else models[1], threads)
+
+    def save(self, folder: Path | str) -> list[str]:
+        """Write the vocabularies into an existing folder and return the names of the files."""
+        models = {JOINT: self._target} if self.joint else {SOURCE: self._source, TARGET: self._target}
+        for name, vocabulary in models.items():
+            (Path(folder) / name).write_bytes(vocabulary.model)
+        return list(models)
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of source texts; an empty text has none."""
+        return self._source.encode(texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of target texts; an empty text has none."""
+        return self._target.encode(texts)
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of rows of target ids, whatever a model put there.
+
+        PAD, BOS and EOS are silent, bytes that aren't UTF-8 become U+FFFD and a line break becomes a space. Raises
+        IndexError for an id beyond the vocabulary.
+        """
+        return self._target.decode(rows)
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of source ids, to show to people; U+2581 is a space."""
+        return self._source.pieces(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of target ids, to show to people; U+2581 is a space."""
+        return self._target.pieces(ids)
+
+    @property
+    def source_size(self) -> int:
+        """Pieces in the source vocabulary."""
+        return self._source.size
+
+    @property
+    def target_size(self) -> int:
+        """Pieces in the target vocabulary."""
+        return self._target.size
+
+
+class _Vocabulary:
+    """One SentencePiece model; raises ValueError if it is damaged or its ids aren't ours."""
+
+    def __init__(self, model: bytes, threads: int = 1) -> None:
+        self.model, self.threads = model, threads
+        self.processor = _open(model)
+        self.continuing = _open(model + NO_PREFIX)
+        self.size: int = self.processor.get_piece_size()
+        self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        # Half of a surrogate pair is no character and becomes U+FFFD, instead of an exception.
+        lines = [text.encode("utf-8", "surrogatepass") for text in texts]
+        rows: list[list[int]] = self.processor.encode(lines, num_threads=self.threads)
+        for i, text in enumerate(texts):
+            if SPACE in text:
+                rows[i] = self._encode_literal_spaces(text)
+        return rows
+
+    def _encode_literal_spaces(self, text: str) -> list[int]:
+        """Spell each U+2581 in bytes: SentencePiece would take it for a space."""
+        first, *rest = f" {text}".encode("utf-8", "surrogatepass").split(SPACE.encode())
+        row: list[int] = self.continuing.encode(first)
+        for part in rest:
+            row += self.literal_space
+            row += self.continuing.encode(part)
+        return row
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        plain = [[int(token) for token in row if token > UNK] for row in rows]
+        return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.processor.id_to_piece(int(token)) for token in ids]
+
+
+def _open(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    if not model:
+        raise ValueError("it is empty")
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise ValueError("it is not a whole SentencePiece model") from None
+    special = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    if special != (PAD, BOS, EOS, UNK) or processor.piece_to_id("<0xFF>") == UNK:
+        raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
+    return processor
+
+
+def _learn(sides: Sequence[Sequence[str]], vocab_size: int, kind: str) -> bytes:
+    """A serialised SentencePiece model of the texts of one side, or of both."""
+    special = UNK + 1 + BYTES + len(SPACE)
+    if vocab_size <= special:
+        raise UserError(
+            f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
+        )
+    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2)
+    if not alphabet:
+        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+    others = re.compile(f"[^ {re.escape(alphabet)}]")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(others.sub(" ", part) for part in _sample(sides)),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=vocab_size,
+        hard_vocab_limit=False,  # a small corpus supports fewer pieces
+        character_coverage=1.0,  # of what `others` has left
+        byte_fallback=True,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        unk_id=UNK,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        max_sentence_length=8 * CHARACTERS,  # in bytes
+        num_threads=TRAINING_THREADS,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def _sample(sides: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Evenly spaced texts of every side, in parts of at most CHARACTERS."""
+    for texts in sides:
+        stride = -(-len(texts) * len(sides) // SENTENCES) or 1
+        for i in range(0, len(texts), stride):
+            for start in range(0, len(texts[i]), CHARACTERS):
+                yield texts[i][start : start + CHARACTERS]
+
+
+def _alphabet(texts: Iterator[str], limit: int) -> str:
+    """The most frequent characters: enough for COVERAGE, and at most `limit`."""
+    counts = np.zeros(0x110000, dtype=np.int64)
+    for text in texts:
+        np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)
+    counts[[ord(character) for character in f" {RESERVED}"]] = 0
+    counts[0xD800:0xE000] = 0  # halves of surrogate pairs
+    order = np.argsort(-counts, kind="stable")[:limit]
+    before = np.cumsum(counts[order]) - counts[order]
+    wanted = order[(counts[order] > 0) & (before < COVERAGE * counts.sum())]
+    return "".join(map(chr, wanted.tolist()))

@@ -1,0 +1,110 @@
+"""Checkpoints: weights, optimiser and where training stands, as folders written whole or not at all."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from transduce.errors import UserError
+from transduce.files import verify, write_folder
+from transduce.model.build import load_weights
+
+WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+
+
+@dataclass
+class TrainState:
+    """Where training stands; with the weights and the optimiser's state, all that the next update depends on."""
+
+    step: int = 0  # updates made
+    epoch: int = 0
+    position: int = 0  # updates of this epoch made
+    tokens_seen: int = 0  # target tokens
+    seconds: float = 0.0  # of training, over all starts, validation counted
+    best: float | None = None  # lowest perplexity in validation
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    skipped: int = 0  # updates in a row whose loss or gradient was not finite
+    journal_size: int = 0  # bytes of the journal that belong to this state
+    loss: float = 0.0  # sums since the last line of the journal
+    nll: float = 0.0
+    correct: float = 0.0
+    num_tokens: int = 0
+
+
+def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> Path:
+    """Write folder/step-00001234; an identical one that is already there is left as it is."""
+    path = folder / f"step-{state.step:08d}"
+    if path.exists():
+        return path
+    with write_folder(path) as aside:
+        save_file(weights_of(model), aside / WEIGHTS)
+        save_file(_optimizer_tensors(model, optimizer), aside / OPTIMIZER)
+        (aside / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
+    return path
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> TrainState:
+    """Restore what `save_checkpoint` wrote, hashes checked; raises UserError that names a damaged file."""
+    verify(path, hashes=True)
+    load_weights(model, path / WEIGHTS)
+    if optimizer is not None:
+        _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
+    return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints below `folder`, oldest first, whole or damaged."""
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def step_of(path: Path) -> int:
+    """The updates that a checkpoint has behind it."""
+    return int(path.name.removeprefix("step-"))
+
+
+def regular(folder: Path, save_every: int) -> list[Path]:
+    """The checkpoints that an uninterrupted training would have: a multiple of `save_every`, and the last of all."""
+    found = checkpoints(folder)
+    return [path for path in found if step_of(path) % save_every == 0 or path == found[-1]]
+
+
+def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
+    """Delete all but the newest `keep_last` regular checkpoints and the best one."""
+    kept = regular(folder, save_every)[-keep_last:]
+    for path in checkpoints(folder):
+        if path not in kept and step_of(path) != best_step:
+            shutil.rmtree(path)
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Weights by name, on the CPU."""
+    return {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    names = {weight: name for name, weight in model.named_parameters()}
+    return {
+        f"{names[weight]}/{key}": value.detach().cpu().contiguous()
+        for weight, values in optimizer.state.items()
+        for key, value in values.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    numbers = {name: number for number, (name, _) in enumerate(model.named_parameters())}
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        weight, key = name.rsplit("/", 1)
+        if weight not in numbers:
+            raise UserError(f"The optimiser's state does not fit the model: it knows '{weight}'.")
+        state.setdefault(numbers[weight], {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

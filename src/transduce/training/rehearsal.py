@@ -1,0 +1,107 @@
+"""Before the first update: how large a micro-batch memory allows, and how long an update will take."""
+
+import dataclasses
+import os
+import resource
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.errors import UserError
+from transduce.model.batch import make_batch
+from transduce.model.seq2seq import Seq2Seq
+from transduce.tokens.batching import Indices
+from transduce.tokens.mixture import Mixture
+from transduce.training.update import forward
+
+CPU_CELLS = 4096  # larger micro-batches gain nothing on a CPU
+SHARE = 0.6  # of the free memory that a micro-batch may take
+TIMED = 3  # updates
+
+
+class Rehearsal(NamedTuple):
+    """What was found out; the weights are as before."""
+
+    accumulate: int  # micro-batches of an update
+    updates_per_epoch: int
+    seconds_per_update: float
+
+
+def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device) -> Rehearsal:
+    """Find train.accumulate by trying the worst batch of the corpus, unless it is given, and time a few updates.
+
+    Raises UserError if a single sentence does not fit the budget or the memory.
+    """
+    longest = int(max(data.source_lengths.max(), data.target_lengths.max())) + 1
+    accumulate = config.train.accumulate or (-(-config.data.max_tokens // CPU_CELLS) if device.type == "cpu" else 1)
+    while True:
+        budget = -(-config.data.max_tokens // accumulate)
+        if longest > budget:
+            raise UserError(
+                f"A sentence of {longest} tokens does not fit a micro-batch of {budget}: raise data.max_tokens, lower "
+                "data.max_length or set a smaller train.accumulate."
+            )
+        plan = data.epoch(0, budget=budget, accumulate=accumulate, seed=config.train.seed)
+        worst = max((batch for batches in plan for batch in batches), key=lambda batch: _cells(data, batch))
+        if config.train.accumulate or _fits(model, data, worst, config, device):
+            break
+        accumulate *= 2
+    trial = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
+    return Rehearsal(accumulate, len(plan), _seconds(model, data, plan, trial, device))
+
+
+def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, device: torch.device) -> bool:
+    """Whether forward and backward of the worst batch leave memory to spare."""
+    if device.type == "cuda":
+        try:
+            _try(model, data, worst, config, device)
+        except torch.OutOfMemoryError:
+            return False
+        total = torch.cuda.get_device_properties(device).total_memory
+        return torch.cuda.max_memory_reserved(device) < 0.9 * total
+    quarter = worst[: max(1, len(worst) // 4)]  # a CPU has no second chance: the system ends who takes too much
+    before = _peak_bytes()
+    _try(model, data, quarter, config, device)
+    needed = (_peak_bytes() - before) * len(worst) / len(quarter)
+    if needed > SHARE * _free_bytes():
+        return False
+    _try(model, data, worst, config, device)
+    return True
+
+
+def _seconds(
+    model: Seq2Seq, data: Mixture, plan: Sequence[Sequence[Indices]], config: RunConfig, device: torch.device
+) -> float:
+    """Of one update, from a few spread over the plan, the first of them not counted."""
+    times = []
+    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED)][:TIMED]]:
+        began = time.perf_counter()
+        for batch in batches:
+            _try(model, data, batch, config, device)
+        times.append(time.perf_counter() - began)
+    return sum(times[1:]) / len(times[1:])
+
+
+def _try(model: Seq2Seq, data: Mixture, batch: Indices, config: RunConfig, device: torch.device) -> None:
+    model.train()
+    rows = batch.tolist()
+    tensors = make_batch([data.source(i) for i in rows], [data.target(i) for i in rows]).to(device)
+    forward(model, tensors, config.train).loss.backward()
+    model.zero_grad(set_to_none=True)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _cells(data: Mixture, batch: Indices) -> int:
+    return len(batch) * int(data.source_lengths[batch].max() + data.target_lengths[batch].max() + 2)
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _free_bytes() -> int:
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,194 @@
+"""Imports point down: a module knows lower floors and its own folder, nothing else (docs/architecture.md)."""
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
+FLOORS = [
+    {"errors", "config", "files", "journal", "sizing"},
+    {"corpus", "tokens", "model"},
+    {"bundle", "preparation", "ranks"},
+    {"training", "decoding", "evaluation"},
+    {"runs", "parsing", "inspection", "export", "scale"},
+    {"serving", "paper"},
+    {"commands"},
+    {"cli"},
+]
+WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores"}
+OPTIONAL = {"zstandard", "tensorboard", "torch.utils.tensorboard"}  # extras, imported where they are used
+SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
+LATE = {("bundle", "model.build")}  # a model folder can be described without torch
+
+
+class Import(NamedTuple):
+    """`target` as the module that it is, our own with their dots but without "transduce."."""
+
+    place: str
+    importer: str
+    target: str
+    ours: bool
+    in_function: bool
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Dotted name without "transduce." -> file; a package under its folder's name, the root under ""."""
+    paths = {path.relative_to(root).with_suffix(""): path for path in root.rglob("*.py")}
+    return {".".join(p.parts[:-1] if p.name == "__init__" else p.parts): path for p, path in paths.items()}
+
+
+def imports(root: Path) -> Iterator[Import]:
+    """Every import of every module but the `__init__.py`s."""
+    known = modules(root)
+    for importer, path in known.items():
+        if path.name != "__init__.py":
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node, in_function in statements(tree):
+                for name in targets(node, importer, known):
+                    ours = name == "transduce" or name.startswith("transduce.")
+                    target = name.removeprefix("transduce").removeprefix(".") if ours else name
+                    yield Import(f"{path.relative_to(root)}:{node.lineno}", importer, target, ours, in_function)
+
+
+def statements(node: ast.AST, in_function: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, in_function
+        yield from statements(child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def targets(node: ast.Import | ast.ImportFrom, importer: str, known: dict[str, Path]) -> list[str]:
+    """The modules that a statement imports: a name behind `from` counts as one if it is one of ours."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    module = node.module or ""
+    if node.level:
+        folder = ["transduce", *importer.split(".")][: -node.level]
+        module = ".".join([*folder, module] if module else folder)
+    inside = [f"{module}.{alias.name}" for alias in node.names]
+    return [name if name.removeprefix("transduce.") in known else module for name in inside]
+
+
+def floor(module: str) -> int:
+    """The floor of a module; whoever adds a module names its floor above."""
+    return next(i for i, parts in enumerate(FLOORS) if module.split(".")[0] in parts)
+
+
+def misdirected(each: Import, known: dict[str, Path]) -> str:
+    """Why `each` may not import what it imports, or nothing."""
+    if not each.ours:
+        needless = each.target.split(".")[0] == "torch" and {each.importer, each.importer.split(".")[0]} & WITHOUT_TORCH
+        return "must do without torch" if needless and each.target not in OPTIONAL else ""
+    if known.get(each.target, Path("__init__.py")).name == "__init__.py":
+        return "is a package's __init__ or doesn't exist"
+    here, there = floor(each.importer), floor(each.target)
+    same_house = each.importer.split(".")[0] == each.target.split(".")[0] or here == there == 0
+    return "" if there < here or same_house else f"is on floor {there}, the importer on floor {here}"
+
+
+def misplaced(each: Import) -> str:
+    """Why `each` may not stand where it stands, or nothing."""
+    if not each.in_function:
+        return "is optional, so it must be imported where it is used" if each.target in OPTIONAL else ""
+    if each.ours:
+        allowed = each.importer.startswith("commands.") or (each.importer, each.target) in LATE
+    else:
+        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW
+    return "" if allowed else "is imported inside a function"
+
+
+def complaints(root: Path) -> list[str]:
+    """What breaks the rules."""
+    known = modules(root)
+    reasons = ((each, misdirected(each, known) or misplaced(each)) for each in imports(root))
+    return [f"{each.place}: {each.target} {reason}" for each, reason in reasons if reason]
+
+
+def cycle(root: Path) -> list[str]:
+    """Modules that import each other in a circle, or none."""
+    graph: dict[str, set[str]] = {}
+    for each in imports(root):
+        if each.ours:
+            graph.setdefault(each.importer, set()).add(each.target)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_imports_point_down() -> None:
+    assert complaints(PACKAGE) == []
+
+
+def test_there_are_no_cycles() -> None:
+    assert cycle(PACKAGE) == []
+
+
+def test_every_module_has_a_floor() -> None:
+    homeless = [name for name in modules(PACKAGE) if name and not any(name.split(".")[0] in parts for parts in FLOORS)]
+    assert homeless == []
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A small house that breaks no rule."""
+    files = {
+        "__init__.py": "from transduce.runs import run",
+        "errors.py": "",
+        "config.py": "from transduce.errors import UserError",
+        "model/__init__.py": "",
+        "model/layers.py": "import torch\nfrom transduce import config",
+        "model/build.py": "from . import layers\nfrom .layers import x\nimport transduce.config",
+        "tokens/__init__.py": "",
+        "tokens/store.py": "def f():\n    import zstandard",
+        "runs.py": "from transduce.model.build import build",
+        "commands/__init__.py": "",
+        "commands/train.py": "def train():\n    from transduce import runs",
+        "cli.py": "from transduce.commands.train import train",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_tidy_house_is_accepted(house: Path) -> None:
+    assert complaints(house) == []
+    assert cycle(house) == []
+    found = {(each.importer, each.target) for each in imports(house) if each.ours}
+    assert {("model.build", "model.layers"), ("model.layers", "config"), ("commands.train", "runs")} <= found
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param("model/layers.py", "from transduce.runs import run", id="up"),
+        pytest.param("model/layers.py", "import transduce.runs", id="up, import x.y"),
+        pytest.param("model/layers.py", "from transduce import runs", id="up, from x import y"),
+        pytest.param("model/layers.py", "from ..runs import run", id="up, relative"),
+        pytest.param("model/layers.py", "from .. import runs", id="up, relative, from .. import y"),
+        pytest.param("config.py", "from transduce.model.layers import x", id="up from the ground"),
+        pytest.param("tokens/store.py", "from transduce.model.layers import x", id="sideways"),
+        pytest.param("runs.py", "from transduce import run", id="from the package's __init__"),
+        pytest.param("runs.py", "from transduce.model import layer", id="from a folder's __init__"),
+        pytest.param("runs.py", "def f():\n    from transduce import config", id="inside a function"),
+        pytest.param("runs.py", "class A:\n    async def f(self):\n        import json", id="inside a method"),
+        pytest.param("runs.py", "if True:\n    from transduce.commands import train", id="up, inside an if"),
+        pytest.param("runs.py", "import zstandard", id="an extra for everybody"),
+        pytest.param("tokens/store.py", "import torch.nn", id="torch where it must not be"),
+    ],
+)
+def test_a_broken_rule_is_found(house: Path, file: str, text: str) -> None:
+    (house / file).write_text(textwrap.dedent(text), encoding="utf-8")
+    assert [complaint.split(":")[0] for complaint in complaints(house)] == [file]
+
+
+def test_a_cycle_is_found(house: Path) -> None:
+    (house / "model" / "layers.py").write_text("from transduce.model import build", encoding="utf-8")
+    assert set(cycle(house)) == {"model.layers", "model.build"}
