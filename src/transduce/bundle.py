@@ -74,11 +74,20 @@ def read_config(folder: Path) -> RunConfig:
     return configure(read_recipe(path.read_bytes().decode("utf-8", "replace"), str(path)))
 
 
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run after its first update, oldest first, whole or damaged."""
+    return sorted(path for path in (folder / CHECKPOINTS).glob("step-*") if step_of(path))
+
+
+def step_of(checkpoint: Path) -> int:
+    """The updates that a checkpoint has behind it."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
 def newest_whole(folder: Path) -> Path:
     """The newest checkpoint of a run whose files have the right sizes; raises UserError if there is none."""
-    found = sorted((folder / CHECKPOINTS).glob("step-*"), reverse=True)
     complaints = []
-    for path in found:
+    for path in reversed(checkpoints(folder)):
         try:
             verify(path)
         except UserError as error:

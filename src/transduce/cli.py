@@ -12,10 +12,24 @@ from typing import Any
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
+from transduce.commands.average import average
+from transduce.commands.evaluate import evaluate
+from transduce.commands.info import info
 from transduce.commands.options import options
+from transduce.commands.prepare import prepare
+from transduce.commands.score import score
+from transduce.commands.train import train
+from transduce.commands.translate import translate
 from transduce.errors import UserError
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
+    "train": train,
+    "prepare": prepare,
+    "translate": translate,
+    "score": score,
+    "evaluate": evaluate,
+    "average": average,
+    "info": info,
     "options": options,
 }
 

@@ -8,6 +8,7 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,11 @@ class Prepared:
         """File and line of a pair."""
         store, file, line = self.mixture.origin(index)
         return f"{self.facts.files[store][file]}:{line}"
+
+
+def cores() -> int:
+    """CPU threads that are worth using."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_prepared(files: Sequence[str]) -> bool:

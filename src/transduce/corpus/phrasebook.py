@@ -8,29 +8,38 @@ from training: a held-out sentence has words that are all known in a combination
 
 import functools
 import hashlib
-import math
 import random
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 WITHHELD = 0.07  # of all combinations
 LONGEST = 16  # tokens on either side
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
+ROLES = ("subject", "object", "receiver", "place", "manner")
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 DEFINITE_ARTICLE = {"m": "der den dem des", "f": "die die der der", "n": "das das dem des", "p": "die die den der"}
-STRONG = {"m": "er en em es", "f": "e e er er", "n": "es es em es", "p": "e e en er"}  # by gender or plural, then by case
+STRONG = {
+    "m": "er en em es",
+    "f": "e e er er",
+    "n": "es es em es",
+    "p": "e e en er",
+}  # by gender or plural, then by case
 BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}  # where ein, kein and mein have no ending
 CONTRACTIONS = {("in", "dem"): "im", ("an", "dem"): "am", ("in", "das"): "ins", ("von", "dem"): "vom"}
 CONTRACTIONS |= {("zu", "dem"): "zum", ("zu", "der"): "zur"}
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 NUMERALS = ("two", "three", "four", "five", "six", "seven", "ten")
 DEFINITE = ("the", "this", "these", "every", "all", *POSSESSIVES)
-FINITE = {"be": ("am", "is", "are"), "was": ("was", "was", "were"), "do": ("do", "does", "do"), "have": ("have", "has", "have")}
+FINITE = {
+    "be": ("am", "is", "are"),
+    "was": ("was", "was", "were"),
+    "do": ("do", "does", "do"),
+    "have": ("have", "has", "have"),
+}
 FINITE |= {"want": ("want", "wants", "want")}
-T = TypeVar("T")
 
 
 class NounPhrase(NamedTuple):
@@ -129,6 +138,7 @@ class Verb(NamedTuple):
     classes: Mapping[str, frozenset[str]]  # of subject, object, receiver, place, manner
     state: bool
     willed: bool
+    once: bool
 
 
 def tokens(text: str) -> list[str]:
@@ -157,29 +167,43 @@ def _nouns() -> dict[str, Noun]:
             article, noun = german.split()
             of = {group, english, *tags.split()} | ({"adult"} if group == "person" and "minor" not in tags else set())
             gender = {"der": "m", "die": "f", "das": "n"}[article]
-            found[english] = Noun(plural, noun, german_plural, gender, frozenset(of), tuple(" ".join(prepositions).split()))
+            found[english] = Noun(
+                plural, noun, german_plural, gender, frozenset(of), tuple(" ".join(prepositions).split())
+            )
     return found
 
 
 @functools.cache
 def _verbs() -> dict[str, Verb]:
-    return {english: _verb(english, frame, **entry) for frame, entries in _table("verbs").items() for english, entry in entries.items()}
+    return {name: _verb(name, frame, entry) for frame, verbs in _table("verbs").items() for name, entry in verbs.items()}
 
 
-def _verb(english: str, frame: str, en: str, de: str, case: str = "", state: bool = False, willed: bool = True, **classes: str) -> Verb:
-    words = tuple(english.split())
-    match = re.fullmatch(r"(sich )?(?:(\S+)-)?(\w+)(?:\(([^)]+)\))? (\w+)( sein)?(?: /(\w+))?", de)
-    assert match, de
+def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
+    match = re.fullmatch(r"(sich )?(?:(\S+)-)?(\w+)(?:\(([^)]+)\))? (\w+)( sein)?(?: /(\w+))?", entry["de"])
+    assert match, entry["de"]
     reflexive, particle, infinitive, changed, participle, auxiliary, preterite = match.groups("")
-    finite = _present(infinitive, changed)
-    *preposition, case = (case or _table("frames")[frame].get("case", "acc")).split()
-    e = preterite.endswith("e")
-    past = (preterite, preterite + "st", preterite, preterite + ("n" if e else "en")) if preterite else ()
+    words, finite = tuple(english.split()), _present(infinitive, changed)
+    *preposition, case = (entry.get("case") or _table("frames")[frame].get("case", "acc")).split()
+    plural = preterite + ("n" if preterite.endswith("e") else "en")
     return Verb(
-        words, frame, dict(zip(("base", "s", "d", "en", "ing"), (words[0], *en.split()), strict=True)), infinitive, particle, participle,
-        auxiliary.strip() or "haben", finite, past, _imperative(infinitive, changed, finite), bool(reflexive), " ".join(preposition),
-        CASES[case], {role: frozenset(names.split()) for role, names in classes.items()}, state, willed,
-    )  # fmt: skip
+        words,
+        frame,
+        forms=dict(zip(("base", "s", "d", "en", "ing"), (words[0], *entry["en"].split()), strict=True)),
+        infinitive=infinitive,
+        particle=particle,
+        participle=participle,
+        auxiliary=auxiliary.strip() or "haben",
+        finite=finite,
+        preterite=(preterite, preterite + "st", preterite, plural) if preterite else (),
+        imperative=_imperative(infinitive, changed, finite),
+        reflexive=bool(reflexive),
+        preposition=" ".join(preposition),
+        case=CASES[case],
+        classes={role: frozenset(entry.get(role, "").split()) for role in ROLES},
+        state=entry.get("state", False),
+        willed=entry.get("willed", True),
+        once=entry.get("once", False),
+    )
 
 
 # -- German forms ---------------------------------------------------------------------------------------------------
@@ -222,7 +246,13 @@ def _noun(head: str, plural: bool, case: int) -> str:
 
 
 def _determiner(determiner: str, gender: str, case: int) -> str:
-    stem, kind, *_ = ("kein", "ein") if determiner == "kein" else ("welch", "der") if determiner == "which" else _table("determiners")[determiner]
+    stem, kind, *_ = (
+        ("kein", "ein")
+        if determiner == "kein"
+        else ("welch", "der")
+        if determiner == "which"
+        else _table("determiners")[determiner]
+    )
     if determiner == "the":
         return DEFINITE_ARTICLE[gender].split()[case]
     bare = kind == "none" or (kind == "ein" and (gender, case) in BARE_EIN)
@@ -283,7 +313,9 @@ def _grow(template: str, link: str, slot: Callable[[str], Sequence[Part]]) -> li
 
 def _line(template: str, link: str, slot: Callable[[str], Sequence[Word]]) -> list[Word]:
     """The words of a German template."""
-    return [word for piece in template.split() for word in (slot(piece[1:-1]) if piece[0] == "{" else [_word(piece, link)])]
+    return [
+        word for piece in template.split() for word in (slot(piece[1:-1]) if piece[0] == "{" else [_word(piece, link)])
+    ]
 
 
 def _leaf(tag: str, text: str, *links: str) -> Tree:
@@ -299,12 +331,20 @@ def _rule(phrase: NounPhrase) -> str:
         return phrase.rule or "pronoun"
     if "name" in _nouns()[phrase.head].tags:
         return "name"
-    return ("described" if phrase.determiner else "bare_described") if phrase.adjective else "plain" if phrase.determiner else "bare"
+    return (
+        ("described" if phrase.determiner else "bare_described")
+        if phrase.adjective
+        else "plain"
+        if phrase.determiner
+        else "bare"
+    )
 
 
 def _relative_rule(phrase: NounPhrase) -> str:
     assert phrase.relative
-    return "that" if "person" not in _nouns()[phrase.head].tags else "who" if phrase.relative.subject is None else "whom"
+    return (
+        "that" if "person" not in _nouns()[phrase.head].tags else "who" if phrase.relative.subject is None else "whom"
+    )
 
 
 def _english_noun_phrase(phrase: NounPhrase, link: str, oblique: bool = False) -> list[Part]:
@@ -312,7 +352,11 @@ def _english_noun_phrase(phrase: NounPhrase, link: str, oblique: bool = False) -
         if name in ("owner", "owners"):
             assert phrase.owner
             owner = _english_noun_phrase(phrase.owner, link + ".owner")
-            return owner if name == "owner" else [part for tree in owner if isinstance(tree, Tree) for part in tree.children]
+            return (
+                owner
+                if name == "owner"
+                else [part for tree in owner if isinstance(tree, Tree) for part in tree.children]
+            )
         return [_english_word(phrase, name, link, oblique)]
 
     tree = _grow(_table("noun_phrases")[_rule(phrase)]["english"], link, slot)
@@ -330,7 +374,17 @@ def _english_word(phrase: NounPhrase, name: str, link: str, oblique: bool) -> Tr
     """The head, determiner or adjective of a noun phrase."""
     if name == "determiner":
         text = phrase.determiner
-        tag = "PRP$" if text in POSSESSIVES else "CD" if text in NUMERALS else "WDT" if text == "which" else "JJ" if text == "many" else "DT"
+        tag = (
+            "PRP$"
+            if text in POSSESSIVES
+            else "CD"
+            if text in NUMERALS
+            else "WDT"
+            if text == "which"
+            else "JJ"
+            if text == "many"
+            else "DT"
+        )
         return _leaf(tag, text, link + "/determiner")
     if name == "adjective":
         return _leaf("JJ", phrase.adjective, link + "/adjective")
@@ -549,7 +603,10 @@ class _German:
     def _with_zu(self) -> list[Word]:
         if self.verb.particle:
             return [self._linked(f"{self.verb.particle}zu{self.verb.infinitive}")]
-        return [Word("zu", frozenset({self.link.removesuffix(".complement") + "/c"})), self._linked(self.verb.infinitive)]
+        return [
+            Word("zu", frozenset({self.link.removesuffix(".complement") + "/c"})),
+            self._linked(self.verb.infinitive),
+        ]
 
     def _middle(self) -> Iterator[tuple[float, list[Word]]]:
         """The parts between the verbs with their ranks: pronouns, known things, time, new things, not, manner, place."""
@@ -559,7 +616,13 @@ class _German:
         for name, phrase in (("receiver", clause.receiver), ("object", clause.object)):
             if phrase:
                 yield self._rank(name, phrase, clause.negated or late), self._object(name, phrase, kein)
-        adverb = _table("times")[clause.time] if clause.time else _table("frequencies")[clause.frequency] if clause.frequency else None
+        adverb = (
+            _table("times")[clause.time]
+            if clause.time
+            else _table("frequencies")[clause.frequency]
+            if clause.frequency
+            else None
+        )
         if adverb:
             yield 4, _line(adverb[1], link + ".time", lambda _: [])
         if clause.negated and not kein:
@@ -608,7 +671,7 @@ class _German:
         _, german, _, comparative, *_ = _table("adjectives")[self.clause.predicate]
         compared = _frame(self.clause) == "comparison"
         degree = self.clause.degree
-        before = [Word(_table("degrees")[degree], frozenset({self.link + "/degree"}))] if degree else []
+        before = [Word(_table("degrees")[degree][0], frozenset({self.link + "/degree"}))] if degree else []
         return [*before, Word(comparative if compared else german, frozenset({self.link + "/predicate"}))]
 
     def _place(self, place: NounPhrase) -> list[Word]:
@@ -640,7 +703,11 @@ def build(sentence: Sentence) -> Example:
             return _grow(_table("times")[sentence.time][0], "time", lambda _: [])
         if name == "topic":
             assert sentence.topic
-            return [tree._replace(label="WHNP") for tree in _english_noun_phrase(sentence.topic, "topic") if isinstance(tree, Tree)]
+            return [
+                tree._replace(label="WHNP")
+                for tree in _english_noun_phrase(sentence.topic, "topic")
+                if isinstance(tree, Tree)
+            ]
         clause = clauses[name[0]]
         assert clause
         return _english_clause(clause, name[0], name[2:])
@@ -722,7 +789,11 @@ def _combinations(clause: Clause, time: str = "", gap: NounPhrase | None = None)
             yield from _combinations(phrase.relative, gap=phrase)
     yield from ((verb, adverb) for adverb in (clause.time, clause.frequency, clause.manner, time) if adverb)
     if clause.complement:
-        named = clause.complement if _verbs()[clause.verb].frame != "infinitive" else clause.complement._replace(subject=None)
+        named = (
+            clause.complement
+            if _verbs()[clause.verb].frame != "infinitive"
+            else clause.complement._replace(subject=None)
+        )
         yield from _combinations(named)
 
 
@@ -775,7 +846,9 @@ def _counted(draw: random.Random, head: str, role: str) -> NounPhrase:
         plural = "single" not in tags and _chance(draw, 0.25)
         return NounPhrase(head, draw.choice(POSSESSIVES) if plural or _chance(draw, 0.85) else "the", plural)
     if "mass" in tags:
-        return NounPhrase(head, "the" if role == "known" or _chance(draw, 0.4) else "this" if _chance(draw, 0.15) else "")
+        return NounPhrase(
+            head, "the" if role == "known" or _chance(draw, 0.4) else "this" if _chance(draw, 0.15) else ""
+        )
     if "single" in tags:
         return NounPhrase(head, "this" if _chance(draw, 0.12) else "the")
     if (phrase := _owned(draw, head)) is not None:
@@ -793,12 +866,19 @@ def _owned(draw: random.Random, head: str) -> NounPhrase | None:
     """Anna's key, the teacher's key, the door of the house; not always."""
     tags = _nouns()[head].tags
     if "part" in tags and _chance(draw, 0.35):
-        return NounPhrase(head, "the", rule="part", owner=NounPhrase(draw.choice(_members(frozenset({"owner", "house", "castle"}))), "the"))
+        return NounPhrase(
+            head,
+            "the",
+            rule="part",
+            owner=NounPhrase(draw.choice(_members(frozenset({"owner", "house", "castle"}))), "the"),
+        )
     if not tags & {"thing", "clothing", "private", "pet", "house", "mail"} or _chance(draw, 0.88):
         return None
     if _chance(draw, 0.5):
         return NounPhrase(head, rule="names", owner=NounPhrase(draw.choice(_members(frozenset({"someone"})))))
-    return NounPhrase(head, "the", rule="possessed", owner=NounPhrase(draw.choice(_members(PEOPLE - {"person"})), "the"))
+    return NounPhrase(
+        head, "the", rule="possessed", owner=NounPhrase(draw.choice(_members(PEOPLE - {"person"})), "the")
+    )
 
 
 @functools.cache
@@ -810,3 +890,379 @@ def _adjectives_of(head: str) -> tuple[str, ...]:
 def _describing(draw: random.Random, head: str) -> str:
     found = _adjectives_of(head)
     return draw.choice(found) if found else ""
+
+
+@functools.cache
+def _tenses_of(verb: str) -> tuple[str, ...]:
+    """The tenses that a verb is used in, as often as they weigh."""
+    entry = _verbs()[verb]
+    forms = {"progressive": "ing", "past": "d", "perfect": "en"}
+    found = {name: rule for name, rule in _table("tenses").items() if entry.forms[forms.get(name, "base")] != "-"}
+    if entry.frame == "weather":
+        found = {name: found[name] for name in ("progressive", "past", "future")}
+    elif entry.state:
+        found = {name: rule for name, rule in found.items() if name in ("present", "past")}
+    elif not entry.willed:
+        found = {name: rule for name, rule in found.items() if "modal" not in rule}
+    return tuple(name for name, rule in found.items() for _ in range(rule["weight"]))
+
+
+@functools.cache
+def _kind(kind: str) -> tuple[str, ...]:
+    """The verbs of a kind: any (as often as they are drawn), action, wh-words' and relative clauses' verbs."""
+    verbs = _verbs()
+    acting = [name for name, verb in verbs.items() if verb.classes["subject"] & PEOPLE and not verb.state
+              and verb.frame not in ("infinitive", "posture", "dwelling")]  # fmt: skip
+    objects = [name for name in verbs if verbs[name].frame in ("transitive", "dative") and not verbs[name].classes["object"] & {"game"}]
+    return {
+        "any": (*verbs, *["be"] * 18, "rain", "snow", *("lie", "stand", "belong to", "lay", "place", "live", "stay") * 2),
+        "action": tuple(acting),
+        "willed": tuple(name for name in acting if verbs[name].willed and verbs[name].frame != "motion"),
+        "who": tuple(name for name in verbs if verbs[name].classes["subject"] & PEOPLE),
+        "whom": tuple(name for name in objects if "person" in verbs[name].classes["object"] and verbs[name].case == ACCUSATIVE),
+        "whom_dative": tuple(name for name in objects if verbs[name].case == DATIVE),
+        "what": tuple(name for name in objects if not verbs[name].classes["object"] & {"person", "infant"}),
+        "which": tuple(name for name in objects if verbs[name].case == ACCUSATIVE and not verbs[name].classes["object"] & {"place"}),
+        "where": tuple(name for name in acting if verbs[name].classes["place"] and verbs[name].frame in ("intransitive", "transitive")),
+        "where_to": tuple(name for name in verbs if verbs[name].frame == "motion"),
+    }[kind]  # fmt: skip
+
+
+def _clause(draw: random.Random, kind: str, tenses: Collection[str] = (), subject: NounPhrase | None = None, short: bool = False) -> Clause:
+    """A clause with a verb of a kind, in one of the tenses (any), about a person where a subject is given; tries until it is sound."""
+    while True:
+        verb = draw.choice(_kind(kind))
+        allowed = [tense for tense in _tenses_of(verb) if not tenses or tense in tenses]
+        if allowed:
+            clause = _predicative(draw) if verb == "be" else _with_parts(draw, verb, subject, short)
+            clause = clause if verb == "be" and clause.tense == "past" and not tenses else clause._replace(tense=draw.choice(allowed))
+            clause = _modified(draw, clause, short)
+            if _sound(clause):
+                return clause
+
+
+def _with_parts(draw: random.Random, verb: str, subject: NounPhrase | None, short: bool) -> Clause:
+    """The subject and what the frame asks for."""
+    entry = _verbs()[verb]
+    classes = entry.classes
+    subject = subject or _noun_phrase(draw, classes["subject"], "subject", short) if classes["subject"] else NounPhrase("it")
+    clause = Clause(verb, subject=subject)
+    if entry.frame == "posture":
+        return _beside(draw, clause, classes["object"])
+    if classes["object"]:
+        clause = clause._replace(object=_noun_phrase(draw, classes["object"], plain=short))
+    if classes["receiver"]:
+        clause = clause._replace(receiver=_noun_phrase(draw, classes["receiver"], plain=True))
+    if entry.frame == "placing":
+        return _beside(draw, clause, classes["place"])._replace(preposition="on")
+    if entry.frame in ("motion", "dwelling"):
+        return clause._replace(place=_noun_phrase(draw, classes["place"], "known", plain=not _chance(draw, 0.3)))
+    if entry.frame in ("that", "whether"):
+        return clause._replace(complement=_clause(draw, "action", ("past", "progressive", "future", "perfect"), short=True))
+    if entry.frame == "infinitive":
+        inner = _clause(draw, "willed", ("past",), subject, short=True)
+        return clause._replace(complement=inner._replace(negated=False, time="", frequency="", tense="present"))
+    return clause
+
+
+def _beside(draw: random.Random, clause: Clause, classes: frozenset[str]) -> Clause:
+    """On, under, behind or next to something that has such a side."""
+    place = _noun_phrase(draw, classes, "known", plain=_chance(draw, 0.6))
+    sides = [name for name, entry in _table("prepositions").items() if _nouns()[place.head].tags & set(entry[2].split())]
+    return clause._replace(place=place, preposition=draw.choice(sides))
+
+
+def _predicative(draw: random.Random) -> Clause:
+    """He is a teacher; the dog is tired; the dog is bigger than the cat."""
+    if _chance(draw, 0.12):
+        gender = draw.choice(("he", "she"))
+        jobs = [name for name in _members(frozenset({"job"})) if gender in _nouns()[name].tags]
+        names = [name for name in _members(frozenset({"kin", "someone"})) if gender in _nouns()[name].tags]
+        subject = NounPhrase(gender) if _chance(draw, 0.3) else _counted(draw, draw.choice(names), "known")._replace(plural=False)
+        job = draw.choice(jobs)
+        adjective = draw.choice(("", "", "famous", "rich", "young", "friendly", "patient"))
+        return Clause("be", "present", subject, NounPhrase(job, "a", adjective=adjective))
+    adjective = draw.choice(list(_table("adjectives")))
+    comparative, *_, kinds, feeling = _table("adjectives")[adjective]
+    classes = frozenset({draw.choice(kinds.split())})
+    if comparative != "-" and not feeling and _chance(draw, 0.3):
+        first, second = _noun_phrase(draw, classes, "known", True), _noun_phrase(draw, classes, "known", True)
+        return Clause("be", "present", first, second, predicate=adjective)
+    degrees = [name for name, entry in _table("degrees").items() if adjective in entry[1].split()]
+    degree = draw.choice(degrees) if degrees and _chance(draw, 0.3) else ""
+    subject = _noun_phrase(draw, classes, "subject" if feeling else "known", True)
+    return Clause("be", "present", subject, predicate=adjective, degree=degree)
+
+
+def _modified(draw: random.Random, clause: Clause, short: bool) -> Clause:
+    """With time, place and manner, and negated, now and then."""
+    entry, tense = _verbs()[clause.verb], _table("tenses")[clause.tense]
+    feeling = bool(clause.predicate and _table("adjectives")[clause.predicate][5])
+    timed = feeling if clause.verb == "be" else not entry.state and entry.frame not in ("that", "whether")
+    if timed and not short and _chance(draw, 0.4):
+        clause = clause._replace(time=_time(draw, clause.tense))
+    if timed and not clause.time and not (short and clause.tense != "perfect"):
+        fitting = [name for name, rule in _table("frequencies").items() if clause.tense in rule[2].split()]
+        if fitting and _chance(draw, 0.15 if clause.tense == "past" else 0.55):
+            clause = clause._replace(frequency=draw.choice(fitting))
+    if entry.classes["place"] and not clause.place and _chance(draw, 0.15 if short else 0.3):
+        clause = clause._replace(place=_noun_phrase(draw, entry.classes["place"], "known", plain=_chance(draw, 0.85)))
+    if entry.classes["manner"] and _chance(draw, 0.08 if short else 0.3):
+        fitting = [name for name, rule in _table("manners").items() if rule[1] in entry.classes["manner"]]
+        clause = clause._replace(manner=draw.choice(fitting))
+    polarity = tense.get("polarity", "")
+    if polarity == "-" or (not polarity and not clause.manner and not clause.frequency and _chance(draw, 0.2)):
+        return clause._replace(negated=True, manner="", frequency="")
+    return clause
+
+
+def _time(draw: random.Random, tense: str) -> str:
+    """An adverbial that goes with a tense, or none."""
+    fitting = [name for name, rule in _table("times").items() if _tense_kind(tense) in rule[2].split()]
+    return draw.choice(fitting) if fitting else ""
+
+
+def _tense_kind(tense: str) -> str:
+    return "past" if tense in ("wanted", "had_to") else "modal" if "modal" in _table("tenses")[tense] else tense
+
+
+def _sound(clause: Clause) -> bool:
+    """Whether the parts of a clause go together: nobody sees himself, children drink no wine, no negation of a quantity."""
+    entry, subject = _verbs()[clause.verb], clause.subject
+    parts = [phrase for phrase in (subject, clause.object, clause.receiver, clause.place) if phrase]
+    heads = [head for phrase in parts for head in (phrase.head, *([phrase.owner.head] if phrase.owner else []))]
+    if len(set(heads)) < len(heads) or len({"I", "we"} & set(heads)) == 2:
+        return False
+    tags = [_nouns()[head].tags for head in heads if head in _nouns()]
+    if any("minor" in tag for tag in tags) and any("alcohol" in tag for tag in tags):
+        return False
+    if "modal" in _table("tenses")[clause.tense] and not (heads[0] in _table("pronouns") or tags[0] & {"person", "animal", "someone"}):
+        return False
+    if subject and subject.determiner == "no" and (clause.frequency or clause.time or clause.tense not in ("progressive", "past", "can")):
+        return False
+    habit = clause.tense == "present" and bool(clause.time or clause.frequency)
+    if habit and entry.once and clause.object and clause.object.determiner:
+        return False
+    return not clause.negated or _deniable(clause)
+
+
+def _deniable(clause: Clause) -> bool:
+    if clause.subject and clause.subject.determiner in ("every", "no", "all", "some", "many"):
+        return False
+    if _frame(clause) == "comparison" or _verbs()[clause.verb].frame == "infinitive" or clause.time == "now":
+        return False
+    if clause.receiver and not _definite(clause.receiver):
+        return False
+    if clause.object is None or _definite(clause.object):
+        return True
+    entry = _verbs()[clause.verb]
+    direct = entry.case == ACCUSATIVE and not entry.preposition and entry.frame != "placing"
+    return direct and clause.object.determiner in ("", "a") and "bare" not in _nouns()[clause.object.head].tags
+
+
+def _sentence(draw: random.Random) -> Sentence:
+    """A sentence by a rule drawn by weight."""
+    rules, weights = _weighted("sentences")
+    rule = draw.choices(rules, cum_weights=weights)[0]
+    if rule in ("statement", "fronted", "question"):
+        return _plain_sentence(draw, rule)
+    if rule in ("command", "please"):
+        clause = _clause(draw, "willed", ("present",), NounPhrase("you"))._replace(frequency="", time="", negated=_chance(draw, 0.2))
+        clause = clause._replace(time=_time(draw, "command") if _chance(draw, 0.3) and _chance(draw, 0.5) else "")
+        return Sentence(rule, clause) if _sound(clause) and not (clause.negated and clause.manner) else _sentence(draw)
+    if rule in ("who", "whom", "whom_dative", "what", "which", "where", "where_to", "when", "why"):
+        return _question(draw, rule)
+    return _joined(draw, rule)
+
+
+def _plain_sentence(draw: random.Random, rule: str) -> Sentence:
+    clause = _clause(draw, "any")
+    if rule == "fronted":
+        while not clause.time:
+            clause = _clause(draw, "any")
+        return Sentence(rule, clause._replace(time=""), time=clause.time)
+    if rule == "question":
+        clause = clause._replace(negated=clause.negated and clause.tense == "have_to")
+    if clause.subject and clause.subject.determiner == "no" and rule == "question":
+        return _plain_sentence(draw, rule)
+    return Sentence(rule, _with_relative(draw, clause) if rule == "statement" and _chance(draw, 0.35) else clause)
+
+
+def _with_relative(draw: random.Random, clause: Clause) -> Clause:
+    """A relative clause on the subject, or on the object where nothing follows it."""
+    role = draw.choice(("subject", "object"))
+    phrase: NounPhrase | None = clause.subject if role == "subject" else clause.object
+    if role == "object" and (clause.place or clause.time or clause.manner or clause.negated or clause.verb == "be"):
+        return clause
+    if phrase is None or phrase.determiner not in ("the", "a", "two", "some", "many", "this") or phrase.rule or clause.complement:
+        return clause
+    relative = _relative(draw, phrase.head)
+    return clause._replace(**{role: phrase._replace(adjective="", relative=relative)}) if relative else clause
+
+
+def _relative(draw: random.Random, head: str) -> Clause | None:
+    """A clause about a noun, whose subject or object it is, or None where no verb is found."""
+    tags, gap = _nouns()[head].tags, draw.choice(("subject", "object"))
+    kinds = [name for name, verb in _verbs().items() if verb.classes[gap] & tags and verb.classes["subject"] and (
+        verb.frame not in ("that", "whether", "infinitive") if gap == "subject" else name in _kind("which") or name in _kind("whom_dative"))]  # fmt: skip
+    for verb in draw.sample(kinds, min(3, len(kinds))):
+        subject = NounPhrase(head, "the") if gap == "subject" else None
+        clause = _with_parts(draw, verb, subject, short=True)
+        tenses = [tense for tense in _tenses_of(verb) if tense in ("present" if _verbs()[verb].state else "progressive", "past")]
+        if gap == "object" and clause.object and clause.subject:
+            clause = clause._replace(object=NounPhrase(head, "the"))
+        if tenses and _sound(clause := _modified(draw, clause._replace(tense=draw.choice(tenses)), short=True)):
+            return clause._replace(**{gap: None}, negated=False, frequency="")
+    return None
+
+
+def _question(draw: random.Random, rule: str) -> Sentence:
+    """Questions with a question word; what it asks for is missing in the clause."""
+    if rule == "who":
+        clause = _clause(draw, "who", ("present", "progressive", "past", "can", "will"), NounPhrase("he"))
+        clause = clause._replace(subject=None)
+    elif rule in ("when", "why"):
+        tenses = ("past", "future") if rule == "when" else ("past", "progressive")
+        clause = _clause(draw, "action", tenses)._replace(time="", frequency="")
+    else:
+        tenses = ("progressive", "past", "future") if rule in ("where", "where_to") else ("present", "progressive", "past", "can", "future")
+        clause = _clause(draw, rule, tenses)._replace(frequency="")
+    clause = clause._replace(negated=clause.negated and rule == "why", complement=clause.complement)
+    gap = {"where": "place", "where_to": "place", "when": "", "why": "", "who": ""}.get(rule, "object")
+    topic = clause.object._replace(determiner="which", rule="", owner=None) if rule == "which" and clause.object else None
+    unasked = topic and (topic.head not in _nouns() or _nouns()[topic.head].tags & {"name", "mass", "kin", "single"})
+    if unasked or (clause.subject and clause.subject.determiner in ("every", "no", "all", "some", "many")) or (clause.manner and gap == "object"):
+        return _question(draw, rule)
+    return Sentence(rule, clause._replace(**{gap: None}) if gap else clause, topic=topic)
+
+
+def _joined(draw: random.Random, rule: str) -> Sentence:
+    """Two clauses that go together; where one is a feeling, both are about the same person."""
+    name = rule.removesuffix("_first")
+    if name in ("and", "but", "while"):
+        tense = draw.choice(("progressive", "past") if name == "while" else ("progressive", "past", "future"))
+        main, other = (_clause(draw, "action", (tense,), short=True) for _ in range(2))
+    elif name == "before":
+        main, other = _same(draw, _clause(draw, "action", ("past",), short=True), lambda who: _clause(draw, "action", ("past",), who, True))
+    elif name == "if":
+        tense = draw.choice(("future", "future", "can", "must"))
+        if _chance(draw, 0.4):
+            main, other = _clause(draw, "action", (tense,), short=True), _clause(draw, "any", (), short=True)
+            other = Clause(draw.choice(("rain", "snow")), "present", NounPhrase("it"), time=draw.choice(("", "tomorrow", "today")))
+        else:
+            first = rule == "if_first"
+            make: list[Callable[[NounPhrase | None], Clause]] = [
+                lambda who: _clause(draw, "action", (tense,), who, True), lambda who: _feeling(draw, who, "present")]  # fmt: skip
+            main, other = _same(draw, make[first](None), make[not first])
+            main, other = (other, main) if first else (main, other)
+    else:
+        main, other = _cause(draw, rule)
+    clauses = [clause._replace(frequency="") if clause.frequency and name not in ("because",) else clause for clause in (main, other)]
+    if any(clause.subject and clause.subject.determiner in ("every", "no", "all", "many", "some") for clause in clauses):
+        return _joined(draw, rule)
+    shared = {clause.verb for clause in clauses}
+    return Sentence(rule, *clauses) if len(shared) == 2 else _joined(draw, rule)
+
+
+def _cause(draw: random.Random, rule: str) -> tuple[Clause, Clause]:
+    """Because and although: what somebody does and how he feels."""
+    tense = draw.choice(("present", "past"))
+    doing = (lambda who: _clause(draw, "action", ("progressive",) if tense == "present" else ("past",), who, True))
+    feels = (lambda who: _feeling(draw, who, tense))
+    if rule == "because" and _chance(draw, 0.5):
+        return feels(None), _clause(draw, "action", ("past", "perfect") if tense == "present" else ("past",), short=True)
+    if rule == "although_first":
+        other, main = _same(draw, feels(None), doing)
+    else:
+        main, other = _same(draw, doing(None), feels)
+    return main, other
+
+
+def _feeling(draw: random.Random, subject: NounPhrase | None, tense: str) -> Clause:
+    feelings = [name for name, entry in _table("adjectives").items() if entry[5]]
+    subject = subject or _noun_phrase(draw, PEOPLE, "subject", plain=True)
+    degree = "very" if _chance(draw, 0.25) else ""
+    return Clause("be", tense, subject, predicate=draw.choice(feelings), degree=degree)
+
+
+def _same(draw: random.Random, first: Clause, second: Callable[[NounPhrase | None], Clause]) -> tuple[Clause, Clause]:
+    """Two clauses about one person: in the second a pronoun, or, where German and English genders differ, somebody's name."""
+    subject = first.subject
+    assert subject
+    tags = _nouns()[subject.head].tags if subject.head in _nouns() else frozenset()
+    if subject.head in _table("pronouns"):
+        return first, second(subject)
+    if subject.plural or subject.rule == "pair":
+        return first, second(NounPhrase("they"))
+    if tags & {"he", "she"} and subject.determiner not in ("a", "every", "no"):
+        return first, second(NounPhrase("he" if "he" in tags else "she"))
+    pronoun = NounPhrase(draw.choice(("I", "you", "he", "she", "we", "they")))
+    return first._replace(subject=pronoun), second(pronoun)
+
+
+# -- what is given out ----------------------------------------------------------------------------------------------
+
+
+def withheld(combination: tuple[str, str]) -> bool:
+    """Whether a combination is kept out of training: by its SHA-256, so the same everywhere."""
+    digest = hashlib.sha256("\t".join(combination).encode()).digest()
+    return int.from_bytes(digest[:8], "big") < WITHHELD * 2**64
+
+
+def stream(seed: int) -> Iterator[Example]:
+    """Endless distinct examples, the same for the same seed."""
+    draw, seen = random.Random(seed), set()
+    while True:
+        example = build(_sentence(draw))
+        words = max(len(tokens(example.english)), len(tokens(example.german)))
+        if words <= LONGEST and example.english not in seen:
+            seen.add(example.english)
+            yield example
+
+
+def sentences(count: int, seed: int) -> list[Example]:
+    """`count` distinct examples, the same for the same seed."""
+    examples = stream(seed)
+    return [next(examples) for _ in range(count)]
+
+
+def split(train: int, held_out: int, seed: int) -> tuple[list[Example], list[Example]]:
+    """Training and held-out examples without a sentence in common; every held-out one has a withheld combination, no other has."""
+    known: list[Example] = []
+    new: list[Example] = []
+    examples = stream(seed)
+    while len(known) < train or len(new) < held_out:
+        example = next(examples)
+        if any(map(withheld, example.combinations)):
+            new.append(example)
+        else:
+            known.append(example)
+    return known[:train], new[:held_out]
+
+
+def lemmas() -> list[str]:
+    """Every entry of the lexicon, once per English word or phrase and kind."""
+    flat = ("pronouns", "determiners", "adjectives", "manners", "frequencies", "degrees", "prepositions", "times")
+    return [*_nouns(), *_verbs(), *(name for table in flat for name in _table(table))]
+
+
+def rules() -> list[str]:
+    """Every rule of the grammar by its dotted name."""
+    return [f"{table}.{rule}" for table in ("sentences", "frames", "tenses", "noun_phrases") for rule in _table(table)]
+
+
+def distinct_sentences() -> int:
+    """A lower bound: "the <adjective> <noun> <past tense> the <adjective> <noun> <time>" for transitive verbs and people.
+
+    Each choice is read back from its own place in the English sentence, so no two of these are the same.
+    """
+    times = sum("past" in entry[2].split() for entry in _table("times").values())
+    people = [name for name in _members(PEOPLE) if "kin" not in _nouns()[name].tags]
+    subjects = {name: len(_adjectives_of(name)) for name in people}
+    total = 0
+    for name, verb in _verbs().items():
+        if verb.frame == "transitive" and not verb.state and "past" in _tenses_of(name):
+            ours = [who for who in subjects if _nouns()[who].tags & verb.classes["subject"]]
+            things = [what for what in _members(verb.classes["object"]) if not _nouns()[what].tags & {"person", "bare", "alcohol"}]
+            total += sum(subjects[who] for who in ours) * sum(len(_adjectives_of(what)) for what in things) * times
+    return total

@@ -22,7 +22,8 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> "Batch":
         """The same on another device."""
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in self[:3]), self.num_tokens)
+        src, tgt_in, tgt_out = (tensor.to(device, non_blocking=True) for tensor in self[:3])
+        return Batch(src, tgt_in, tgt_out, self.num_tokens)
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:

@@ -3,6 +3,8 @@
 b = sentences, r = rows (hypotheses), h = heads, s = source positions, t = target positions, v = vocabulary.
 """
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -43,7 +45,8 @@ class Transformer(Seq2Seq):
         for layer in self.encoder:
             x = layer(x, local)
         x = self.encoder_norm(x)
-        return Memory([layer.source_attention.project(x) for layer in self.decoder], mask)
+        attentions = [cast(DecoderLayer, layer).source_attention for layer in self.decoder]
+        return Memory([attention.project(x) for attention in attentions], mask)
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""

@@ -1,6 +1,6 @@
 """The model card: README.md of a model folder, for whoever finds it later."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transduce.config import RunConfig
@@ -26,14 +26,22 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         "| --- | --- |",
         f"| corpus | {files} |",
         f"| pairs | {corpus['pairs']:,} ({corpus['target_tokens']:,} target tokens) |",
-        f"| vocabulary | {model.vocab_size:,} {config.data.tokenizer} pieces, {'joint' if config.data.joint else 'one a side'} |",
+        f"| vocabulary | {model.vocab_size:,} {config.data.tokenizer} pieces{', joint' if config.data.joint else ''} |",
         f"| training | {training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
         f"{duration(training['seconds'])} on {training['device']} |",
         f"| validation | perplexity {metrics['validation']['perplexity']:.2f} |",
     ]
     for score in metrics.get("test", {}).get("scores", []):
-        lines.append(
-            f"| test {score['name']} | {score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}], `{score['signature']}` |"
-        )
+        interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
+        lines.append(f"| test {score['name']} | {interval}, `{score['signature']}` |")
     lines += ["", "The model knows the kind of text it was trained on; measure it on yours before you rely on it."]
     return "\n".join(lines) + "\n"
+
+
+def averaged_card(config: RunConfig, steps: Sequence[int]) -> str:
+    """The card of a model that is the average of checkpoints."""
+    which = ", ".join(f"{step:,}" for step in steps)
+    return (
+        f"# {config.data.source} → {config.data.target}\n\nThe average of the checkpoints at steps {which}, made by "
+        "transduce average.\n"
+    )

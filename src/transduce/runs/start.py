@@ -101,36 +101,37 @@ def _announce(
     prepared: Prepared, config: RunConfig, given: Mapping[str, Any], rehearsal: Rehearsal, device: torch.device
 ) -> list[str]:
     """What is about to happen, and why so."""
-    facts, model, steps = prepared.facts, config.model, config.train.steps
+    facts, data, model, run = prepared.facts, config.data, config.model, config.train
     row = sizing.sizes_for(facts.pairs)
-    chosen = f"chosen for up to {row.up_to:,.0f} pairs" if row.up_to < float("inf") else "chosen for a large corpus"
+    chosen = (
+        f" (chosen for up to {row.up_to:,.0f} pairs)" if row.up_to < float("inf") else " (chosen for a large corpus)"
+    )
 
     def why(*names: str) -> str:
-        return "" if any(name in given for name in names) else f" ({chosen})"
+        return "" if any(name in given for name in names) else chosen
 
     left_out = ", ".join(f"{count:,} {rule}" for rule, count in facts.left_out.items())
-    plan = prepared.mixture.epoch(
-        0, budget=micro_budget(config), accumulate=config.train.accumulate, seed=config.train.seed
-    )
-    padding = padding_share(
-        [batch for batches in plan for batch in batches],
-        prepared.mixture.source_lengths,
-        prepared.mixture.target_lengths,
-    )
-    seconds = steps * rehearsal.seconds_per_update
-    budget = f", at most {config.train.minutes:g} minutes" if config.train.minutes else ""
+    joint = "" if model.source_vocab_size else "joint "
+    cut = f"in {run.accumulate} micro-batches" if run.accumulate > 1 else "in one micro-batch"
+    budget = f", at most {run.minutes:g} minutes" if run.minutes else ""
+    per_epoch = rehearsal.updates_per_epoch
     return [
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
-        f"Vocabulary  {model.vocab_size:,} {'joint ' if not model.source_vocab_size else ''}{config.data.tokenizer} pieces"
-        + why("data.vocab_size"),
-        f"Model       {model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}, "
-        f"d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, dropout {model.dropout:g}: "
+        f"Vocabulary  {model.vocab_size:,} {joint}{data.tokenizer} pieces" + why("data.vocab_size"),
+        f"Model       {model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
+        f"{model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, dropout {model.dropout:g}: "
         f"{count_parameters(model):,} parameters" + why("model.d_model", "model.num_encoder_layers"),
-        f"Batches     {config.data.max_tokens:,} tokens a side and update in {config.train.accumulate} micro-batch"
-        f"{'es' if config.train.accumulate > 1 else ''}, {padding:.1%} padding; {rehearsal.updates_per_epoch:,} updates an epoch"
-        + why("data.max_tokens"),
-        f"Training    {steps:,} updates ({steps / rehearsal.updates_per_epoch:.1f} epochs){budget}, warm-up "
-        f"{config.train.warmup:,}, {config.train.precision} on {place(config, device)}; about {duration(seconds)} h:mm:ss"
-        + why("train.steps"),
+        f"Batches     {data.max_tokens:,} tokens a side and update {cut}, {_padding(prepared, config):.1%} padding; "
+        f"{per_epoch:,} updates an epoch" + why("data.max_tokens"),
+        f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
+        f"{run.precision} on {place(config, device)}" + why("train.steps"),
+        f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",
     ]
+
+
+def _padding(prepared: Prepared, config: RunConfig) -> float:
+    """The share of padding in the first epoch."""
+    data, run = prepared.mixture, config.train
+    plan = data.epoch(0, budget=micro_budget(config), accumulate=run.accumulate, seed=run.seed)
+    return padding_share([batch for batches in plan for batch in batches], data.source_lengths, data.target_lengths)

@@ -125,8 +125,8 @@ def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
     for name, (was, now) in differences(old, new).items():
         if name.startswith(FIXED) and name not in FREE:
             raise UserError(
-                f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it out, or train into "
-                "a new folder."
+                f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it "
+                "out, or train into a new folder."
             )
         meaning = "" if name.startswith(HARMLESS) else "; from here on this is another training than it would have been"
         lines.append(f"Changed: {name} is {now}, was {was}{meaning}.")

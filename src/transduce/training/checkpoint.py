@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -93,7 +93,7 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
     names = {weight: name for name, weight in model.named_parameters()}
     return {
         f"{names[weight]}/{key}": value.detach().cpu().contiguous()
-        for weight, values in optimizer.state.items()
+        for weight, values in cast(dict[nn.Parameter, dict[str, Any]], optimizer.state).items()
         for key, value in values.items()
         if isinstance(value, Tensor)
     }

@@ -62,10 +62,9 @@ def train(training: Training) -> Reason:
     """
     state, config = training.state, training.config.train
     with stop_signals() as stopped, Display() as display:
-        pace = Pace(state)
-        for batches in updates(training):
-            if reason := finished(training, stopped()):
-                break
+        pace, plan = Pace(state), updates(training)
+        while (reason := finished(training, stopped())) is None:
+            batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
             note(training, outcome, batches)
@@ -89,8 +88,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
-        for batches in plan[state.position :]:
-            yield batches
+        yield from plan[state.position :]
         state.epoch, state.position = state.epoch + 1, 0
 
 
@@ -134,7 +132,7 @@ def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> No
         if state.skipped == MOST_SKIPPED:
             raise UserError(
                 f"{MOST_SKIPPED} updates in a row were not finite (the last at step {state.step}); the weights of the "
-                "last checkpoint are whole: lower train.learning_rate, set train.clip_norm=1 or train.precision=float32."
+                "last checkpoint are whole: lower train.learning_rate, or set train.clip_norm=1."
             )
         return
     state.loss += outcome.loss

@@ -3,11 +3,10 @@
 n = tokens, v = vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
 from transduce.config import PAD
 
@@ -38,8 +37,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None  # type: ignore[attr-defined]
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         chunk = CHUNK if logits.device.type == "cpu" else 16 * CHUNK
         sums = torch.zeros(
             3, dtype=torch.float64 if logits.device.type == "cpu" else torch.float32, device=logits.device
@@ -56,11 +55,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 x.sub_(log_total[:, None]).exp_().sub_(smoothing / x.size(-1))
                 x.scatter_add_(-1, target[:, None], torch.full_like(nll, smoothing - 1)[:, None])
                 gradient[start : start + chunk] = x.mul_(real[:, None])
-        ctx.gradient = gradient  # type: ignore[attr-defined]
+        ctx.gradient = gradient
         loss, nll, correct = sums.float()
-        ctx.mark_non_differentiable(nll, correct)  # type: ignore[attr-defined]
+        ctx.mark_non_differentiable(nll, correct)
         return loss, nll, correct
 
     @staticmethod
-    def backward(ctx: FunctionCtx, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.gradient * loss, None, None  # type: ignore[attr-defined]
+    def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.gradient * loss, None, None

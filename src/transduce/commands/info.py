@@ -1,0 +1,83 @@
+"""`transduce info`."""
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from transduce import bundle
+from transduce.config import flatten
+from transduce.journal import duration
+
+
+def info(model: Path, /, *, json: bool = False) -> None:
+    """Say what a model is, how it was trained and what it scored.
+
+    Args:
+        model: A model folder.
+        json: Print a JSON object with the whole configuration, for programs.
+    """
+    description = bundle.describe(model)
+    if json:
+        whole = {
+            "config": flatten(description.config),
+            "metrics": description.metrics,
+            "finished": description.finished,
+        }
+        print(json_format.dumps(whole, ensure_ascii=False, indent=1, default=str))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in _facts(description):
+        table.add_row(name, value)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _facts(description: bundle.Description) -> list[tuple[str, str]]:
+    config, metrics = description.config, description.metrics
+    model, data = config.model, config.data
+    vocabulary = (
+        f"{model.vocab_size:,} joint" if data.joint else f"{model.source_vocab_size:,} and {model.vocab_size:,}"
+    )
+    facts = [
+        ("languages", f"{data.source} to {data.target}"),
+        (
+            "model",
+            f"{model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}, "
+            f"d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, {model.positions} positions",
+        ),
+        ("vocabulary", f"{vocabulary} {data.tokenizer} pieces"),
+        ("weights", f"{description.size / 1e6:,.1f} MB in {description.weights}"),
+    ]
+    if not description.finished:
+        facts.append(("state", "not finished: the newest checkpoint; the same `transduce train` goes on"))
+    return facts + _metric_facts(metrics)
+
+
+def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = []
+    if "parameters" in metrics:
+        facts.append(("parameters", f"{metrics['parameters']:,}"))
+    if "averaged_steps" in metrics:
+        facts.append(("average of", "steps " + ", ".join(f"{step:,}" for step in metrics["averaged_steps"])))
+    if corpus := metrics.get("corpus"):
+        facts.append(
+            ("corpus", f"{corpus['pairs']:,} pairs: " + "; ".join(" + ".join(files) for files in corpus["corpora"]))
+        )
+    if training := metrics.get("training"):
+        facts.append(
+            (
+                "training",
+                f"{training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
+                f"{duration(training['seconds'])} on {training['device']}",
+            )
+        )
+    if validation := metrics.get("validation"):
+        facts.append(("validation", f"perplexity {validation['perplexity']:.2f}"))
+    for score in metrics.get("test", {}).get("scores", []):
+        interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
+        facts.append((f"test {score['name']}", f"{interval}  {score['signature']}"))
+    return facts

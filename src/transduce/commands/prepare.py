@@ -1,0 +1,51 @@
+"""`transduce prepare`."""
+
+from pathlib import Path
+
+from transduce.commands.options import Assignments
+from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.config import configure
+
+
+def prepare(
+    recipe: str | None = None,
+    /,
+    *,
+    out: Path,
+    train: Files = (),
+    valid: Files = (),
+    source: FromCode = "",
+    target: ToCode = "",
+    assignments: Assignments = (),
+) -> None:
+    """Clean a corpus, learn its vocabulary and encode it, once for many trainings.
+
+    Train with it by `transduce train --train DATA`.
+
+    Args:
+        recipe: A TOML file of options, or the name of one that comes with transduce.
+        out: The folder to write.
+        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl).
+        valid: Held-out files; without them a leak-free part of the corpus is split off.
+        source: Language code of the source, such as en.
+        target: Language code of the target, such as de.
+    """
+    given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
+    from transduce import preparation, sizing  # numpy: too slow for --help
+
+    size = given.get("data.vocab_size")
+    prepared = preparation.prepare(
+        configure(given).data,
+        out,
+        vocab_size=lambda pairs: size or sizing.sizes_for(pairs).vocab_size,
+        threads=given.get("train.threads") or preparation.cores(),
+    )
+    facts = prepared.facts
+    read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
+    print(
+        f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and ", end=""
+    )
+    print(f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces", end="")
+    print(f" in {facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {out}")
+    for rule, count in facts.left_out.items():
+        print(f"left out, {rule}: {count:,} (lines in {out / preparation.LEFT_OUT})")

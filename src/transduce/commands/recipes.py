@@ -1,0 +1,53 @@
+"""The corpus arguments that `train` and `prepare` share, and recipes, as options."""
+
+import difflib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from transduce.config import parse_assignments, read_recipe
+from transduce.errors import UserError
+
+Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+FromCode = Annotated[str, Parameter(name="--from")]
+ToCode = Annotated[str, Parameter(name="--to")]
+
+
+def gather(
+    recipe: str | None,
+    *,
+    train: Sequence[str],
+    valid: Sequence[str],
+    test: Sequence[str],
+    languages: tuple[str, str],
+    assignments: Sequence[str],
+) -> dict[str, Any]:
+    """The options of the recipe, with the corpus arguments and then the assignments over them."""
+    found = read_recipe(*read_text(recipe)) if recipe else {}
+    if train:
+        found["data.corpora"] = [{"files": list(train)}]
+    named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
+    named |= {"data.source": languages[0], "data.target": languages[1]}
+    found |= {name: value for name, value in named.items() if value}
+    return found | parse_assignments(assignments)
+
+
+def read_text(recipe: str) -> tuple[str, str]:
+    """Text and name of a recipe: a file, or by its name one of those that come with transduce."""
+    path = Path(recipe)
+    if path.is_file():
+        try:
+            return path.read_text(encoding="utf-8"), recipe
+        except UnicodeDecodeError as error:
+            raise UserError(f"{recipe} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
+    packaged = {entry.name.removesuffix(".toml"): entry for entry in files("transduce.recipes").iterdir()}
+    name = path.name.removesuffix(".toml")
+    if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
+        return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
+    known = sorted(key for key in packaged if not key.startswith("_"))
+    nearest = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"transduce comes with {', '.join(known)}."
+    raise UserError(f"There is no recipe {recipe}; {hint}")

@@ -1,0 +1,27 @@
+"""`transduce score`."""
+
+import json as json_format
+from pathlib import Path
+
+from transduce.commands.options import Assignments
+from transduce.config import parse_assignments
+
+
+def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
+    """Print the log-probability that a model gives to each given translation.
+
+    One number a line, in nats, the end of the sentence included; a blank pair has 0.
+
+    Args:
+        model: A model folder.
+        source: A text file, one sentence a line.
+        target: Its translation, line by line.
+        json: A JSON object per line: log_prob, num_tokens, and score, normalised as beam search does.
+    """
+    given = parse_assignments(assignments)
+    from transduce.corpus.pairs import read_pairs
+    from transduce.decoding.loading import load  # torch: too slow for --help
+
+    pairs = list(read_pairs([source, target]))
+    for each in load(model, given).score([pair.source for pair in pairs], [pair.target for pair in pairs]):
+        print(json_format.dumps(each._asdict()) if json else f"{each.log_prob:.4f}")

@@ -1,0 +1,47 @@
+"""`transduce train`."""
+
+from pathlib import Path
+
+from transduce.commands.options import Assignments
+from transduce.commands.recipes import Files, FromCode, ToCode, gather
+
+
+def train(
+    recipe: str | None = None,
+    /,
+    *,
+    out: Path,
+    train: Files = (),
+    valid: Files = (),
+    test: Files = (),
+    source: FromCode = "",
+    target: ToCode = "",
+    init: Path | None = None,
+    keep_optimizer: bool = False,
+    tensorboard: bool = False,
+    assignments: Assignments = (),
+) -> None:
+    """Train a model, or go on with one that was interrupted.
+
+    What neither the recipe nor an option fixes is chosen from the size of the corpus and printed.
+
+    Args:
+        recipe: A TOML file of options, or the name of one that comes with transduce.
+        out: The model folder; if a training is there already, it goes on.
+        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl), each possibly
+            compressed; or a folder that `transduce prepare` wrote.
+        valid: Held-out files; without them a leak-free part of the corpus is split off.
+        test: Files that the finished model is scored on.
+        source: Language code of the source, such as en.
+        target: Language code of the target, such as de.
+        init: A model folder to go on from (fine-tuning), with its vocabulary and shape.
+        keep_optimizer: With --init, go on with the optimiser's state, too.
+        tensorboard: Also write TensorBoard event files into the model folder.
+    """
+    given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    from transduce.runs.train import train as run  # torch: too slow for --help
+
+    result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
+    if result.reason == "interrupted":
+        raise KeyboardInterrupt
+    print(f"{out} is ready: transduce translate {out} --input FILE")

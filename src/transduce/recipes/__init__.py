@@ -1,0 +1,1 @@
+"""Recipes that come with transduce, by name."""
