@@ -1,3 +1,41 @@
-"""transduce: the Transformer, from parallel text to translations."""
+"""transduce: the Transformer of "Attention Is All You Need", from parallel text to translations.
+
+    import transduce
+    translator = transduce.load("models/en-de")
+    translator.translate(["A dog runs."])[0].text
+
+    transduce.train({"data.corpora": [{"files": ["train.en", "train.de"]}]}, "models/en-de")
+
+The names below are loaded when they are first used, so that `import transduce` is fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transduce.decoding.loading import load
+    from transduce.decoding.translator import Translation, Translator
+    from transduce.errors import UserError
+    from transduce.runs.train import Result, train
 
 __version__ = "0.1.0"
+__all__ = ["Result", "Translation", "Translator", "UserError", "load", "train"]
+
+_PLACES = {
+    "load": "transduce.decoding.loading",
+    "Translation": "transduce.decoding.translator",
+    "Translator": "transduce.decoding.translator",
+    "UserError": "transduce.errors",
+    "Result": "transduce.runs.train",
+    "train": "transduce.runs.train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'transduce' has no attribute '{name}'")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

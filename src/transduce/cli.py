@@ -13,6 +13,7 @@ import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
 from transduce.commands.average import average
+from transduce.commands.demo import demo
 from transduce.commands.evaluate import evaluate
 from transduce.commands.info import info
 from transduce.commands.options import options
@@ -23,6 +24,7 @@ from transduce.commands.translate import translate
 from transduce.errors import UserError
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
+    "demo": demo,
     "train": train,
     "prepare": prepare,
     "translate": translate,

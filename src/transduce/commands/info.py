@@ -2,14 +2,16 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from transduce import bundle
 from transduce.config import flatten
 from transduce.journal import duration
+
+if TYPE_CHECKING:
+    from transduce.bundle import Description
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
@@ -19,7 +21,9 @@ def info(model: Path, /, *, json: bool = False) -> None:
         model: A model folder.
         json: Print a JSON object with the whole configuration, for programs.
     """
-    description = bundle.describe(model)
+    from transduce.bundle import describe  # numpy: too slow for --help
+
+    description = describe(model)
     if json:
         whole = {
             "config": flatten(description.config),
@@ -36,7 +40,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
     Console(highlight=False, markup=False).print(table)
 
 
-def _facts(description: bundle.Description) -> list[tuple[str, str]]:
+def _facts(description: "Description") -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
     model, data = config.model, config.data
     vocabulary = (

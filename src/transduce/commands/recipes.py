@@ -43,11 +43,11 @@ def read_text(recipe: str) -> tuple[str, str]:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
             raise UserError(f"{recipe} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
-    packaged = {entry.name.removesuffix(".toml"): entry for entry in files("transduce.recipes").iterdir()}
+    packaged = {entry.name.removesuffix(".toml"): entry for entry in (files("transduce") / "recipes").iterdir()}
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
-    known = sorted(key for key in packaged if not key.startswith("_"))
+    known = sorted(packaged)
     nearest = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{nearest[0]}'?" if nearest else f"transduce comes with {', '.join(known)}."
     raise UserError(f"There is no recipe {recipe}; {hint}")

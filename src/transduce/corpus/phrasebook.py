@@ -31,6 +31,7 @@ BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}  # where ei
 CONTRACTIONS = {("in", "dem"): "im", ("an", "dem"): "am", ("in", "das"): "ins", ("von", "dem"): "vom"}
 CONTRACTIONS |= {("zu", "dem"): "zum", ("zu", "der"): "zur"}
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+QUANTIFIERS = ("every", "no", "all", "some", "many")
 NUMERALS = ("two", "three", "four", "five", "six", "seven", "ten")
 DEFINITE = ("the", "this", "these", "every", "all", *POSSESSIVES)
 FINITE = {
@@ -139,6 +140,7 @@ class Verb(NamedTuple):
     state: bool
     willed: bool
     once: bool
+    verbs: tuple[str, ...]  # of a dependent infinitive
 
 
 def tokens(text: str) -> list[str]:
@@ -175,7 +177,9 @@ def _nouns() -> dict[str, Noun]:
 
 @functools.cache
 def _verbs() -> dict[str, Verb]:
-    return {name: _verb(name, frame, entry) for frame, verbs in _table("verbs").items() for name, entry in verbs.items()}
+    return {
+        name: _verb(name, frame, entry) for frame, verbs in _table("verbs").items() for name, entry in verbs.items()
+    }
 
 
 def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
@@ -203,6 +207,7 @@ def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
         state=entry.get("state", False),
         willed=entry.get("willed", True),
         once=entry.get("once", False),
+        verbs=tuple(entry.get("verbs", "").split(", ")),
     )
 
 
@@ -853,7 +858,7 @@ def _counted(draw: random.Random, head: str, role: str) -> NounPhrase:
         return NounPhrase(head, "this" if _chance(draw, 0.12) else "the")
     if (phrase := _owned(draw, head)) is not None:
         return phrase
-    plural = _chance(draw, 0.3)
+    plural = _chance(draw, 0.75 if "several" in tags else 0.28)
     common = ("the", "the", "these") if plural else ("the", "the", "the", "this")
     new: tuple[str, ...] = ("two", "some", "many", draw.choice(NUMERALS), "") if plural else ("a", "a", "a")
     if role == "subject":
@@ -913,7 +918,11 @@ def _kind(kind: str) -> tuple[str, ...]:
     verbs = _verbs()
     acting = [name for name, verb in verbs.items() if verb.classes["subject"] & PEOPLE and not verb.state
               and verb.frame not in ("infinitive", "posture", "dwelling")]  # fmt: skip
-    objects = [name for name in verbs if verbs[name].frame in ("transitive", "dative") and not verbs[name].classes["object"] & {"game"}]
+    objects = [
+        name
+        for name in verbs
+        if verbs[name].frame in ("transitive", "dative") and not verbs[name].classes["object"] & {"game"}
+    ]
     return {
         "any": (*verbs, *["be"] * 18, "rain", "snow", *("lie", "stand", "belong to", "lay", "place", "live", "stay") * 2),
         "action": tuple(acting),
@@ -928,15 +937,20 @@ def _kind(kind: str) -> tuple[str, ...]:
     }[kind]  # fmt: skip
 
 
-def _clause(draw: random.Random, kind: str, tenses: Collection[str] = (), subject: NounPhrase | None = None, short: bool = False) -> Clause:
-    """A clause with a verb of a kind, in one of the tenses (any), about a person where a subject is given; tries until it is sound."""
+def _clause(
+    draw: random.Random,
+    verbs: Sequence[str],
+    tenses: Collection[str] = (),
+    subject: NounPhrase | None = None,
+    short: bool = False,
+) -> Clause:
+    """A clause with one of the verbs in one of the tenses (any); tries until it is sound."""
     while True:
-        verb = draw.choice(_kind(kind))
+        verb = draw.choice(verbs)
         allowed = [tense for tense in _tenses_of(verb) if not tenses or tense in tenses]
         if allowed:
             clause = _predicative(draw) if verb == "be" else _with_parts(draw, verb, subject, short)
-            clause = clause if verb == "be" and clause.tense == "past" and not tenses else clause._replace(tense=draw.choice(allowed))
-            clause = _modified(draw, clause, short)
+            clause = _modified(draw, clause._replace(tense=draw.choice(allowed)), short)
             if _sound(clause):
                 return clause
 
@@ -945,7 +959,9 @@ def _with_parts(draw: random.Random, verb: str, subject: NounPhrase | None, shor
     """The subject and what the frame asks for."""
     entry = _verbs()[verb]
     classes = entry.classes
-    subject = subject or _noun_phrase(draw, classes["subject"], "subject", short) if classes["subject"] else NounPhrase("it")
+    subject = (
+        subject or _noun_phrase(draw, classes["subject"], "subject", short) if classes["subject"] else NounPhrase("it")
+    )
     clause = Clause(verb, subject=subject)
     if entry.frame == "posture":
         return _beside(draw, clause, classes["object"])
@@ -958,9 +974,11 @@ def _with_parts(draw: random.Random, verb: str, subject: NounPhrase | None, shor
     if entry.frame in ("motion", "dwelling"):
         return clause._replace(place=_noun_phrase(draw, classes["place"], "known", plain=not _chance(draw, 0.3)))
     if entry.frame in ("that", "whether"):
-        return clause._replace(complement=_clause(draw, "action", ("past", "progressive", "future", "perfect"), short=True))
+        return clause._replace(
+            complement=_clause(draw, _kind("action"), ("past", "progressive", "future", "perfect"), short=True)
+        )
     if entry.frame == "infinitive":
-        inner = _clause(draw, "willed", ("past",), subject, short=True)
+        inner = _clause(draw, entry.verbs, ("future",), subject, short=True)
         return clause._replace(complement=inner._replace(negated=False, time="", frequency="", tense="present"))
     return clause
 
@@ -968,7 +986,9 @@ def _with_parts(draw: random.Random, verb: str, subject: NounPhrase | None, shor
 def _beside(draw: random.Random, clause: Clause, classes: frozenset[str]) -> Clause:
     """On, under, behind or next to something that has such a side."""
     place = _noun_phrase(draw, classes, "known", plain=_chance(draw, 0.6))
-    sides = [name for name, entry in _table("prepositions").items() if _nouns()[place.head].tags & set(entry[2].split())]
+    sides = [
+        name for name, entry in _table("prepositions").items() if _nouns()[place.head].tags & set(entry[2].split())
+    ]
     return clause._replace(place=place, preposition=draw.choice(sides))
 
 
@@ -978,7 +998,11 @@ def _predicative(draw: random.Random) -> Clause:
         gender = draw.choice(("he", "she"))
         jobs = [name for name in _members(frozenset({"job"})) if gender in _nouns()[name].tags]
         names = [name for name in _members(frozenset({"kin", "someone"})) if gender in _nouns()[name].tags]
-        subject = NounPhrase(gender) if _chance(draw, 0.3) else _counted(draw, draw.choice(names), "known")._replace(plural=False)
+        subject = (
+            NounPhrase(gender)
+            if _chance(draw, 0.3)
+            else _counted(draw, draw.choice(names), "known")._replace(plural=False)
+        )
         job = draw.choice(jobs)
         adjective = draw.choice(("", "", "famous", "rich", "young", "friendly", "patient"))
         return Clause("be", "present", subject, NounPhrase(job, "a", adjective=adjective))
@@ -1036,18 +1060,33 @@ def _sound(clause: Clause) -> bool:
     tags = [_nouns()[head].tags for head in heads if head in _nouns()]
     if any("minor" in tag for tag in tags) and any("alcohol" in tag for tag in tags):
         return False
-    if "modal" in _table("tenses")[clause.tense] and not (heads[0] in _table("pronouns") or tags[0] & {"person", "animal", "someone"}):
+    if "modal" in _table("tenses")[clause.tense] and not (
+        heads[0] in _table("pronouns") or tags[0] & {"person", "animal", "someone"}
+    ):
         return False
-    if subject and subject.determiner == "no" and (clause.frequency or clause.time or clause.tense not in ("progressive", "past", "can")):
+    if (
+        subject
+        and subject.determiner == "no"
+        and (clause.frequency or clause.time or clause.tense not in ("progressive", "past", "can"))
+    ):
         return False
-    habit = clause.tense == "present" and bool(clause.time or clause.frequency)
-    if habit and entry.once and clause.object and clause.object.determiner:
+    if clause.tense == "present" and (clause.time or clause.frequency) and not _habitual(clause):
         return False
     return not clause.negated or _deniable(clause)
 
 
+def _habitual(clause: Clause) -> bool:
+    """Whether somebody known does it again and again: not the same house is built every day."""
+    entry = _verbs()[clause.verb]
+    if clause.subject and not _definite(clause.subject):
+        return False
+    if clause.time and not entry.willed:
+        return False
+    return not (entry.once and clause.object and clause.object.determiner)
+
+
 def _deniable(clause: Clause) -> bool:
-    if clause.subject and clause.subject.determiner in ("every", "no", "all", "some", "many"):
+    if clause.subject and clause.subject.determiner in QUANTIFIERS:
         return False
     if _frame(clause) == "comparison" or _verbs()[clause.verb].frame == "infinitive" or clause.time == "now":
         return False
@@ -1067,7 +1106,9 @@ def _sentence(draw: random.Random) -> Sentence:
     if rule in ("statement", "fronted", "question"):
         return _plain_sentence(draw, rule)
     if rule in ("command", "please"):
-        clause = _clause(draw, "willed", ("present",), NounPhrase("you"))._replace(frequency="", time="", negated=_chance(draw, 0.2))
+        clause = _clause(draw, _kind("willed"), ("present",), NounPhrase("you"))._replace(
+            frequency="", time="", negated=_chance(draw, 0.2)
+        )
         clause = clause._replace(time=_time(draw, "command") if _chance(draw, 0.3) and _chance(draw, 0.5) else "")
         return Sentence(rule, clause) if _sound(clause) and not (clause.negated and clause.manner) else _sentence(draw)
     if rule in ("who", "whom", "whom_dative", "what", "which", "where", "where_to", "when", "why"):
@@ -1076,13 +1117,14 @@ def _sentence(draw: random.Random) -> Sentence:
 
 
 def _plain_sentence(draw: random.Random, rule: str) -> Sentence:
-    clause = _clause(draw, "any")
+    clause = _clause(draw, _kind("any"))
     if rule == "fronted":
         while not clause.time:
-            clause = _clause(draw, "any")
+            clause = _clause(draw, _kind("any"))
         return Sentence(rule, clause._replace(time=""), time=clause.time)
     if rule == "question":
-        clause = clause._replace(negated=clause.negated and clause.tense == "have_to")
+        tense = "must" if clause.tense == "must_not" else clause.tense
+        clause = clause._replace(tense=tense, negated=False)
     if clause.subject and clause.subject.determiner == "no" and rule == "question":
         return _plain_sentence(draw, rule)
     return Sentence(rule, _with_relative(draw, clause) if rule == "statement" and _chance(draw, 0.35) else clause)
@@ -1094,7 +1136,12 @@ def _with_relative(draw: random.Random, clause: Clause) -> Clause:
     phrase: NounPhrase | None = clause.subject if role == "subject" else clause.object
     if role == "object" and (clause.place or clause.time or clause.manner or clause.negated or clause.verb == "be"):
         return clause
-    if phrase is None or phrase.determiner not in ("the", "a", "two", "some", "many", "this") or phrase.rule or clause.complement:
+    if (
+        phrase is None
+        or phrase.determiner not in ("the", "a", "two", "some", "many", "this")
+        or phrase.rule
+        or clause.complement
+    ):
         return clause
     relative = _relative(draw, phrase.head)
     return clause._replace(**{role: phrase._replace(adjective="", relative=relative)}) if relative else clause
@@ -1108,7 +1155,11 @@ def _relative(draw: random.Random, head: str) -> Clause | None:
     for verb in draw.sample(kinds, min(3, len(kinds))):
         subject = NounPhrase(head, "the") if gap == "subject" else None
         clause = _with_parts(draw, verb, subject, short=True)
-        tenses = [tense for tense in _tenses_of(verb) if tense in ("present" if _verbs()[verb].state else "progressive", "past")]
+        tenses = [
+            tense
+            for tense in _tenses_of(verb)
+            if tense in ("present" if _verbs()[verb].state else "progressive", "past")
+        ]
         if gap == "object" and clause.object and clause.subject:
             clause = clause._replace(object=NounPhrase(head, "the"))
         if tenses and _sound(clause := _modified(draw, clause._replace(tense=draw.choice(tenses)), short=True)):
@@ -1119,73 +1170,111 @@ def _relative(draw: random.Random, head: str) -> Clause | None:
 def _question(draw: random.Random, rule: str) -> Sentence:
     """Questions with a question word; what it asks for is missing in the clause."""
     if rule == "who":
-        clause = _clause(draw, "who", ("present", "progressive", "past", "can", "will"), NounPhrase("he"))
+        clause = _clause(draw, _kind("who"), ("present", "progressive", "past", "can", "future"), NounPhrase("he"))
         clause = clause._replace(subject=None)
     elif rule in ("when", "why"):
         tenses = ("past", "future") if rule == "when" else ("past", "progressive")
-        clause = _clause(draw, "action", tenses)._replace(time="", frequency="")
+        clause = _clause(draw, _kind("action"), tenses)._replace(time="", frequency="")
     else:
-        tenses = ("progressive", "past", "future") if rule in ("where", "where_to") else ("present", "progressive", "past", "can", "future")
-        clause = _clause(draw, rule, tenses)._replace(frequency="")
+        tenses = (
+            ("progressive", "past", "future")
+            if rule in ("where", "where_to")
+            else ("present", "progressive", "past", "can", "future")
+        )
+        clause = _clause(draw, _kind(rule), tenses)._replace(frequency="")
     clause = clause._replace(negated=clause.negated and rule == "why", complement=clause.complement)
     gap = {"where": "place", "where_to": "place", "when": "", "why": "", "who": ""}.get(rule, "object")
-    topic = clause.object._replace(determiner="which", rule="", owner=None) if rule == "which" and clause.object else None
+    topic = (
+        clause.object._replace(determiner="which", rule="", owner=None) if rule == "which" and clause.object else None
+    )
     unasked = topic and (topic.head not in _nouns() or _nouns()[topic.head].tags & {"name", "mass", "kin", "single"})
-    if unasked or (clause.subject and clause.subject.determiner in ("every", "no", "all", "some", "many")) or (clause.manner and gap == "object"):
+    if unasked or (clause.subject and clause.subject.determiner in QUANTIFIERS) or (clause.manner and gap == "object"):
         return _question(draw, rule)
     return Sentence(rule, clause._replace(**{gap: None}) if gap else clause, topic=topic)
 
 
 def _joined(draw: random.Random, rule: str) -> Sentence:
-    """Two clauses that go together; where one is a feeling, both are about the same person."""
-    name = rule.removesuffix("_first")
-    if name in ("and", "but", "while"):
-        tense = draw.choice(("progressive", "past") if name == "while" else ("progressive", "past", "future"))
-        main, other = (_clause(draw, "action", (tense,), short=True) for _ in range(2))
-    elif name == "before":
-        main, other = _same(draw, _clause(draw, "action", ("past",), short=True), lambda who: _clause(draw, "action", ("past",), who, True))
-    elif name == "if":
-        tense = draw.choice(("future", "future", "can", "must"))
-        if _chance(draw, 0.4):
-            main, other = _clause(draw, "action", (tense,), short=True), _clause(draw, "any", (), short=True)
-            other = Clause(draw.choice(("rain", "snow")), "present", NounPhrase("it"), time=draw.choice(("", "tomorrow", "today")))
-        else:
-            first = rule == "if_first"
-            make: list[Callable[[NounPhrase | None], Clause]] = [
-                lambda who: _clause(draw, "action", (tense,), who, True), lambda who: _feeling(draw, who, "present")]  # fmt: skip
-            main, other = _same(draw, make[first](None), make[not first])
-            main, other = (other, main) if first else (main, other)
-    else:
-        main, other = _cause(draw, rule)
-    clauses = [clause._replace(frequency="") if clause.frequency and name not in ("because",) else clause for clause in (main, other)]
-    if any(clause.subject and clause.subject.determiner in ("every", "no", "all", "many", "some") for clause in clauses):
-        return _joined(draw, rule)
-    shared = {clause.verb for clause in clauses}
-    return Sentence(rule, *clauses) if len(shared) == 2 else _joined(draw, rule)
+    """Two clauses that go together, with different verbs."""
+    while True:
+        main, other = _two_clauses(draw, rule)
+        subjects = [clause.subject.determiner for clause in (main, other) if clause.subject]
+        if main.verb != other.verb and not set(subjects) & set(QUANTIFIERS):
+            return Sentence(rule, main, other)
+
+
+def _two_clauses(draw: random.Random, rule: str) -> tuple[Clause, Clause]:
+    acting = _kind("action")
+    if rule in ("because", "although", "although_first"):
+        return _cause(draw, rule)
+    if rule == "before":
+        first = _clause(draw, acting, ("past",), short=True)._replace(negated=False)
+        main, other = _same(draw, first, lambda who: _clause(draw, acting, ("past",), who, True))
+        return main._replace(frequency=""), other._replace(frequency="", negated=False)
+    if rule in ("if", "if_first"):
+        return _condition(draw, rule)
+    tense = draw.choice(("progressive", "past") if rule == "while" else ("progressive", "past", "future"))
+    main, other = (_clause(draw, acting, (tense,), short=True) for _ in range(2))
+    return main._replace(negated=False), other._replace(negated=other.negated and rule == "but")
+
+
+def _condition(draw: random.Random, rule: str) -> tuple[Clause, Clause]:
+    """What somebody will do if it rains, or if he feels so."""
+    tense = (draw.choice(("future", "future", "can", "must")),)
+    if _chance(draw, 0.5):
+        time = draw.choice(("", "today", "tomorrow"))
+        weather = Clause(draw.choice(("rain", "snow")), "present", NounPhrase("it"), time=time)
+        return _clause(draw, _kind("action"), tense, short=True), weather
+    feeling = draw.choice(_feelings())
+    if rule == "if":
+        return _same(
+            draw, _clause(draw, _reactions(feeling), tense, _someone(draw), True), _feels(draw, feeling, "present")
+        )
+    first = _feels(draw, feeling, "present")(_someone(draw))
+    other, main = _same(draw, first, lambda who: _clause(draw, _reactions(feeling), tense, who, True))
+    return main, other
 
 
 def _cause(draw: random.Random, rule: str) -> tuple[Clause, Clause]:
     """Because and although: what somebody does and how he feels."""
     tense = draw.choice(("present", "past"))
-    doing = (lambda who: _clause(draw, "action", ("progressive",) if tense == "present" else ("past",), who, True))
-    feels = (lambda who: _feeling(draw, who, tense))
+    doing = ("progressive",) if tense == "present" else ("past",)
     if rule == "because" and _chance(draw, 0.5):
-        return feels(None), _clause(draw, "action", ("past", "perfect") if tense == "present" else ("past",), short=True)
+        done = ("past", "perfect") if tense == "present" else ("past",)
+        feeling = draw.choice(("happy", "sad", "angry", "nervous"))
+        return _feels(draw, feeling, tense)(_someone(draw)), _clause(draw, _kind("action"), done, short=True)
+    feeling = draw.choice(
+        _feelings() if rule == "because" else ("tired", "hungry", "thirsty", "sad", "sick", "nervous")
+    )
+    verbs = _reactions(feeling) if rule == "because" else [v for v in _kind("action") if v not in _reactions(feeling)]
+
+    def acts(who: NounPhrase) -> Clause:
+        return _clause(draw, verbs, doing, who, True)._replace(negated=False, frequency="")
+
     if rule == "although_first":
-        other, main = _same(draw, feels(None), doing)
-    else:
-        main, other = _same(draw, doing(None), feels)
-    return main, other
+        other, main = _same(draw, _feels(draw, feeling, tense)(_someone(draw)), acts)
+        return main, other
+    return _same(draw, acts(_someone(draw)), _feels(draw, feeling, tense))
 
 
-def _feeling(draw: random.Random, subject: NounPhrase | None, tense: str) -> Clause:
-    feelings = [name for name, entry in _table("adjectives").items() if entry[5]]
-    subject = subject or _noun_phrase(draw, PEOPLE, "subject", plain=True)
+def _feelings() -> list[str]:
+    return [name for name, entry in _table("adjectives").items() if entry[5]]
+
+
+def _reactions(feeling: str) -> list[str]:
+    """The verbs of what people do when they feel so."""
+    return list(_table("adjectives")[feeling][5].split(", "))
+
+
+def _someone(draw: random.Random) -> NounPhrase:
+    return _noun_phrase(draw, frozenset({"adult"}), "subject", plain=True)
+
+
+def _feels(draw: random.Random, feeling: str, tense: str) -> Callable[[NounPhrase], Clause]:
     degree = "very" if _chance(draw, 0.25) else ""
-    return Clause("be", tense, subject, predicate=draw.choice(feelings), degree=degree)
+    return lambda who: Clause("be", tense, who, predicate=feeling, degree=degree)
 
 
-def _same(draw: random.Random, first: Clause, second: Callable[[NounPhrase | None], Clause]) -> tuple[Clause, Clause]:
+def _same(draw: random.Random, first: Clause, second: Callable[[NounPhrase], Clause]) -> tuple[Clause, Clause]:
     """Two clauses about one person: in the second a pronoun, or, where German and English genders differ, somebody's name."""
     subject = first.subject
     assert subject
@@ -1263,6 +1352,10 @@ def distinct_sentences() -> int:
     for name, verb in _verbs().items():
         if verb.frame == "transitive" and not verb.state and "past" in _tenses_of(name):
             ours = [who for who in subjects if _nouns()[who].tags & verb.classes["subject"]]
-            things = [what for what in _members(verb.classes["object"]) if not _nouns()[what].tags & {"person", "bare", "alcohol"}]
+            things = [
+                what
+                for what in _members(verb.classes["object"])
+                if not _nouns()[what].tags & {"person", "bare", "alcohol"}
+            ]
             total += sum(subjects[who] for who in ours) * sum(len(_adjectives_of(what)) for what in things) * times
     return total

@@ -43,9 +43,9 @@ class Result(NamedTuple):
 
 def train(
     given: Mapping[str, Any],
-    out: Path,
+    out: Path | str,
     *,
-    init: Path | None = None,
+    init: Path | str | None = None,
     keep_optimizer: bool = False,
     device: torch.device | None = None,
     tensorboard: bool = False,
@@ -56,6 +56,7 @@ def train(
     from with its tokenizer and shape; keep_optimizer: with the optimiser's state of its newest checkpoint, too.
     Raises UserError for what can't be trained.
     """
+    out, init = Path(out), Path(init) if init else None
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not (out / bundle.CONFIG).is_file():
         start(given, out, init, keep_optimizer, device)

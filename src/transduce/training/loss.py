@@ -52,9 +52,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             correct = x.argmax(dim=-1) == target
             sums += torch.stack([(value * real).sum() for value in (loss, nll, correct)])
             if gradient is not None:
-                x.sub_(log_total[:, None]).exp_().sub_(smoothing / x.size(-1))
-                x.scatter_add_(-1, target[:, None], torch.full_like(nll, smoothing - 1)[:, None])
-                gradient[start : start + chunk] = x.mul_(real[:, None])
+                # softmax minus the target distribution
+                difference = (x - log_total[:, None]).exp_().sub_(smoothing / x.size(-1))
+                difference.scatter_add_(-1, target[:, None], torch.full_like(nll, smoothing - 1)[:, None])
+                gradient[start : start + chunk] = difference.mul_(real[:, None])
         ctx.gradient = gradient
         loss, nll, correct = sums.float()
         ctx.mark_non_differentiable(nll, correct)

@@ -1,0 +1,125 @@
+"""`transduce demo`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from transduce.commands.options import Assignments
+from transduce.commands.recipes import gather
+from transduce.errors import UserError
+from transduce.journal import duration, read_events, say
+
+if TYPE_CHECKING:
+    from transduce.corpus.phrasebook import Example
+
+TRAIN, VALID, TEST = 16_000, 300, 500  # sentences
+SHOWN = 8
+SEED = 1
+
+
+def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
+    """Train on the embedded English-German phrasebook, evaluate, translate and write a report: a few minutes.
+
+    The test sentences combine words in ways that no training sentence does.
+
+    Args:
+        out: The folder to write: the text, the model and report.html.
+    """
+    from transduce.corpus.phrasebook import split
+    from transduce.runs.train import train  # torch: too slow for --help
+
+    text, model = out / "text", out / "model"
+    if (model / "manifest.json").exists():
+        raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
+    say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
+    say("words that never stand together in training, so that learning by heart does not help.")
+    training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
+    text.mkdir(parents=True, exist_ok=True)
+    files = {
+        "train": _write(text, "train", training),
+        "valid": _write(text, "valid", held_out[:VALID]),
+        "test": _write(text, "test", held_out[VALID:]),
+    }
+    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    result = train(given, model)
+    if result.reason == "interrupted":
+        raise KeyboardInterrupt
+    examples = result.metrics["test"]["examples"][:SHOWN]
+    _print_table(examples)
+    _report(out / "report.html", model, result.metrics)
+    bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
+    print(f"\nBLEU {bleu['value']:.1f} on {TEST} sentences whose combinations were not in training.")
+    print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
+    print("What to do next:")
+    for purpose, command in _next_steps(model):
+        print(f"  {purpose}:\n    {command}")
+
+
+def _write(folder: Path, name: str, examples: "Sequence[Example]") -> list[str]:
+    """One file a language, line-aligned, as people have them."""
+    paths = [folder / f"{name}.en", folder / f"{name}.de"]
+    for path, lines in zip(paths, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return [str(path) for path in paths]
+
+
+def _print_table(examples: Iterable[dict[str, str]]) -> None:
+    table = Table(header_style="bold", show_lines=True)
+    for heading in ("sentence", "translation", "reference"):
+        table.add_column(heading, ratio=1)
+    for each in examples:
+        same = each["translation"] == each["reference"]
+        table.add_row(each["source"], each["translation"], "the same" if same else each["reference"])
+    Console(markup=False, highlight=False).print(table)
+
+
+def _next_steps(model: Path) -> list[tuple[str, str]]:
+    return [
+        ("Translate a sentence", f'echo "The young doctor is reading the book." | transduce translate {model}'),
+        ("See what the model is", f"transduce info {model}"),
+        ("Train on your own text", "transduce train --train FILE.en FILE.de --from en --to de --out MODEL"),
+        (
+            "Use it from Python",
+            f"python -c \"import transduce; print(transduce.load('{model}').translate(['Hello.']))\"",
+        ),
+    ]
+
+
+def _report(path: Path, model: Path, metrics: Any) -> None:
+    """The page: scores, facts, learning curve, sentences, one attention picture."""
+    from transduce import bundle
+    from transduce.evaluation.scores import Score
+    from transduce.inspection.attention import attention_map
+    from transduce.inspection.curves import learning_curve
+    from transduce.inspection.maps import source_attention
+    from transduce.inspection.report import Example, Report, Step, write_report
+
+    loaded = bundle.load(model)
+    examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
+    seen = source_attention(loaded.model, loaded.tokenizer, examples[0].source)
+    training, corpus = metrics["training"], metrics["corpus"]
+    write_report(
+        path,
+        Report(
+            title="English to German: the phrasebook",
+            summary="A Transformer, trained from nothing on this machine and tested on combinations of words that it "
+            "had never seen.",
+            facts=[
+                ("Sentence pairs", f"{corpus['pairs']:,}"),
+                ("Parameters", f"{metrics['parameters']:,}"),
+                ("Updates", f"{training['steps']:,}"),
+                ("Training time", duration(training["seconds"])),
+                ("Target tokens per second", f"{training['target_tokens'] / training['seconds']:,.0f}"),
+                ("Computed on", training["device"]),
+            ],
+            scores=[Score(**each) for each in metrics["test"]["scores"]],
+            curve=learning_curve(read_events(model / bundle.JOURNAL)),
+            attention=attention_map(seen.weights[-1].mean(0).numpy(), seen.source_pieces, seen.target_pieces),
+            attention_note="The last decoder layer's attention over the source, the mean of its heads.",
+            examples=examples,
+            next_steps=[Step(*each) for each in _next_steps(model)],
+        ),
+    )

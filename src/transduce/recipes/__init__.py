@@ -1,1 +1,0 @@
-"""Recipes that come with transduce, by name."""
