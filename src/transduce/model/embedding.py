@@ -42,8 +42,8 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """(length, d_model), the first at position `start`."""
         if start + length > self.table.size(0):
-            longer = sinusoids(2 * (start + length), self.table.size(1))
-            self.table = longer.to(self.table)
+            with torch.inference_mode(False):  # training may come to use it, too
+                self.table = sinusoids(2 * (start + length), self.table.size(1)).to(self.table)
         return self.table[start : start + length]
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transduce.config import PAD, ModelConfig
 from transduce.model.attention import causal_mask
+from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions
 from transduce.model.layers import DecoderLayer, EncoderLayer
 from transduce.model.seq2seq import Memory, Seq2Seq, State
@@ -28,7 +29,7 @@ class Transformer(Seq2Seq):
         )
         self.source_positions = _positions(config)
         self.target_positions = _positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         # Pre-norm leaves the last sum unnormalised; the paper's post-norm needs no final norm.
@@ -41,7 +42,7 @@ class Transformer(Seq2Seq):
         mask = (src != PAD)[:, None, None, :]  # (b, 1, 1, s)
         embed = self.source_embedding or self.embedding
         x = self.dropout(embed(src) + self.source_positions(0, src.size(1)))
-        local = mask & self._band(src.size(1), src.device) if self.window else mask
+        local = self._local(mask) if self.window else mask
         for layer in self.encoder:
             x = layer(x, local)
         x = self.encoder_norm(x)
@@ -63,10 +64,12 @@ class Transformer(Seq2Seq):
             seen.append(after)
         return self.embedding.logits(self.decoder_norm(x)), seen
 
-    def _band(self, length: int, device: torch.device) -> Tensor:
-        """(s, s): the encoder's positions see window - 1 neighbours on each side (section 4)."""
-        position = torch.arange(length, device=device)
-        return (position[:, None] - position).abs() < self.window
+    def _local(self, mask: Tensor) -> Tensor:
+        """(b, 1, 1, s) -> (b, 1, s, s): the encoder's positions see window - 1 neighbours on each side (section 4)."""
+        position = torch.arange(mask.size(-1), device=mask.device)
+        distance = (position[:, None] - position).abs()
+        # Padding far from any real token sees itself: the softmax of nothing is not a number.
+        return mask & (distance < self.window) | (distance == 0)
 
 
 def _positions(config: ModelConfig) -> nn.Module:

@@ -5,17 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from transduce import bundle, sizing
-from transduce.config import RunConfig, configure, flatten, to_toml
+from transduce.config import RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
-from transduce.files import write_text
+from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.preparation import Prepared, is_prepared, open_prepared, prepare
 from transduce.tokens.batching import padding_share
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.loop import micro_budget
 from transduce.training.optimizer import make_optimizer
@@ -24,27 +25,46 @@ from transduce.training.rehearsal import Rehearsal, rehearse
 
 def start(given: Mapping[str, Any], out: Path, init: Path | None, keep_optimizer: bool, device: torch.device) -> None:
     """Prepare everything that a training needs in `out`, and say what is about to happen."""
-    if out.exists() and any(path.name != bundle.DATA and not path.name.startswith(".") for path in out.iterdir()):
-        raise UserError(f"{out} exists and is not a training of transduce; give another folder with --out.")
+    clear(out)
     origin = bundle.load(init) if init else None
     inherited = flatten(origin.config, ("model",)) if origin else {}
     threads = configure(given).train.threads or torch.get_num_threads()
     torch.set_num_threads(threads)
     prepared = prepared_corpus(configure(inherited, given), given, out, origin.tokenizer if origin else None, threads)
     config = _shape(prepared, inherited, given, threads)
+    _check_positions(prepared, config)
+    if origin:
+        _check_same(origin, config, keep_optimizer)
     model = build(config.model, config.train.seed).to(device)
     if init:
         load_weights(model, bundle.describe(init).weights)
     rehearsal = rehearse(model, prepared.mixture, config, device)
     config = _length(config, given, prepared.facts.pairs, rehearsal)
-    for line in _announce(prepared, config, given, rehearsal, device):
+    for line in _announce(prepared, config, {**inherited, **given}, rehearsal, device):
         say(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
         load_checkpoint(bundle.newest_whole(init), model, optimizer)
-    prepared.tokenizer.save(out)
     save_checkpoint(out / bundle.CHECKPOINTS, model, optimizer, TrainState())
+    prepared.tokenizer.save(out)
     write_text(out / bundle.CONFIG, to_toml(config))
+
+
+def clear(out: Path) -> None:
+    """Remove what a start left that was killed before it had a configuration, but the prepared corpus.
+
+    Raises UserError if `out` holds anything else.
+    """
+    remove_leftovers(out)
+    found = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
+    begun = {path.name for path in (out / bundle.CHECKPOINTS).glob("[!.]*")}
+    ours = {bundle.DATA} if is_prepared([str(out / bundle.DATA)]) else set()
+    if bundle.CHECKPOINTS in found and begun <= {"step-00000000"}:
+        ours |= {bundle.CHECKPOINTS, JOINT, SOURCE, TARGET}
+    if found - ours or (out.exists() and not out.is_dir()):
+        raise UserError(f"{out} exists and is not a training of transduce; give another folder with --out.")
+    for name in found - {bundle.DATA}:
+        shutil.rmtree(out / name) if name == bundle.CHECKPOINTS else (out / name).unlink()
 
 
 def place(config: RunConfig, device: torch.device) -> str:
@@ -59,9 +79,14 @@ def prepared_corpus(
 ) -> Prepared:
     """The prepared corpus: the folder that was given as one, or a new one in the run's folder."""
     if len(config.data.corpora) == 1 and is_prepared(config.data.corpora[0].files):
-        return open_prepared(Path(config.data.corpora[0].files[0]))
+        prepared = open_prepared(Path(config.data.corpora[0].files[0]))
+        if tokenizer and _pieces(prepared.tokenizer) != _pieces(tokenizer):
+            raise UserError(
+                f"{prepared.folder} has another vocabulary than the model to go on from; give the text files."
+            )
+        return prepared
     if (out / bundle.DATA).exists():  # of a start that was cut short before it had a configuration
-        shutil.rmtree(out / bundle.DATA)
+        shutil.rmtree((out / bundle.DATA).rename(out / f".{bundle.DATA}{ASIDE}old"))
     size = given.get("data.vocab_size")
     return prepare(
         config.data,
@@ -70,6 +95,11 @@ def prepared_corpus(
         tokenizer=tokenizer,
         threads=threads,
     )
+
+
+def _pieces(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    source, target = range(tokenizer.source_size), range(tokenizer.target_size)
+    return tokenizer.source_pieces(source), tokenizer.target_pieces(target)
 
 
 def _shape(prepared: Prepared, inherited: Mapping[str, Any], given: Mapping[str, Any], threads: int) -> RunConfig:
@@ -86,6 +116,32 @@ def _shape(prepared: Prepared, inherited: Mapping[str, Any], given: Mapping[str,
     return configure(sizing.model_options(facts.pairs), inherited, given, found)
 
 
+def _check_positions(prepared: Prepared, config: RunConfig) -> None:
+    """Raise UserError for a sentence that learned positions can't encode, before training rather than on its way."""
+    if config.model.positions != "learned":
+        return
+    data, most = prepared.mixture, config.model.max_positions - 1  # EOS, or BOS, takes one
+    longest = np.maximum(data.source_lengths, data.target_lengths)
+    mend = f"raise model.max_positions ({config.model.max_positions})"
+    if longest.max() > most:
+        place = prepared.origin(int(longest.argmax()))
+        raise UserError(f"{place} has {longest.max()} tokens; {mend}, or lower data.max_length to {most}.")
+    for pair in prepared.valid():
+        rows = prepared.tokenizer.encode_source([pair.source]) + prepared.tokenizer.encode_target([pair.target])
+        if max(map(len, rows)) > most:
+            raise UserError(
+                f"A pair to validate on has {max(map(len, rows))} tokens: '{pair.source}'; {mend}, or leave it out."
+            )
+
+
+def _check_same(origin: bundle.Bundle, config: RunConfig, keep_optimizer: bool) -> None:
+    """Raise UserError if another shape or optimiser was asked for than that of the model to go on from."""
+    for name, (was, now) in differences(origin.config, config).items():
+        shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
+        if shape or (keep_optimizer and name == "train.optimizer"):
+            raise UserError(f"{origin.folder} has {name} = {was}, which cannot become {now} on the way; leave it out.")
+
+
 def _length(config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: Rehearsal) -> RunConfig:
     """The configuration with what depends on the updates of an epoch."""
     per_epoch = rehearsal.updates_per_epoch
@@ -94,7 +150,8 @@ def _length(config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: 
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
-    return configure(flatten(config), sizing.training_options(pairs, per_epoch), given, found)
+    chosen = {name: value for name, value in sizing.training_options(pairs, per_epoch).items() if name not in given}
+    return configure(flatten(config), chosen, found)
 
 
 def _announce(
@@ -118,7 +175,7 @@ def _announce(
     return [
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
-        f"Vocabulary  {model.vocab_size:,} {joint}{data.tokenizer} pieces" + why("data.vocab_size"),
+        f"Vocabulary  {model.vocab_size:,} {joint}{data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
         f"Model       {model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
         f"{model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, dropout {model.dropout:g}: "
         f"{count_parameters(model):,} parameters" + why("model.d_model", "model.num_encoder_layers"),

@@ -20,6 +20,7 @@ from transduce.runs.card import model_card
 from transduce.runs.evaluate import as_json, evaluate, validation
 from transduce.runs.start import place, start
 from transduce.training import checkpoint
+from transduce.training.allocator import keep_memory
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.loop import Reason, Training
 from transduce.training.loop import train as run_loop
@@ -56,6 +57,7 @@ def train(
     from with its tokenizer and shape; keep_optimizer: with the optimiser's state of its newest checkpoint, too.
     Raises UserError for what can't be trained.
     """
+    keep_memory()
     out, init = Path(out), Path(init) if init else None
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not (out / bundle.CONFIG).is_file():
@@ -76,7 +78,8 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     """The training where its newest whole checkpoint has it."""
     old = bundle.read_config(out)
     # Sizes that were found out at the first start may have been asked for differently, or left to be found.
-    found = {name: value for name, value in flatten(old).items() if name in FOUND}
+    fixed = FOUND + tuple(name for name in LEFT_OPEN if not given.get(name))
+    found = {name: value for name, value in flatten(old).items() if name in fixed}
     config = configure(flatten(old), given, found)
     for line in changes(old, config, out):
         say(line)
@@ -89,8 +92,8 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     for folder in (out, out / bundle.CHECKPOINTS):
         remove_leftovers(folder)
     state = newest(out / bundle.CHECKPOINTS, model, optimizer)
+    journal.truncate(state.journal_size)
     if state.step:
-        journal.truncate(state.journal_size)
         say(f"Going on at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
     journal.write(
         "start",
@@ -118,6 +121,7 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
 
 
 FOUND = ("data.vocab_size", "data.source", "data.target", "model.vocab_size", "model.source_vocab_size")
+LEFT_OPEN = ("train.accumulate", "train.save_every", "train.validate_every", "train.threads")  # by 0
 
 
 def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:

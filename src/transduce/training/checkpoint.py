@@ -44,9 +44,11 @@ def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     path = folder / f"step-{state.step:08d}"
     if path.exists():
         return path
-    with write_folder(path) as aside:
-        save_file(weights_of(model), aside / WEIGHTS)
-        save_file(_optimizer_tensors(model, optimizer), aside / OPTIMIZER)
+    weights, moments = weights_of(model), _optimizer_tensors(model, optimizer)
+    needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
+    with write_folder(path, needed) as aside:
+        save_file(weights, aside / WEIGHTS)
+        save_file(moments, aside / OPTIMIZER)
         (aside / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
     return path
 

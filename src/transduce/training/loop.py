@@ -161,6 +161,8 @@ def validate(training: Training) -> None:
     state = training.state
     training.model.eval()
     result = training.validate(training.model)
+    if math.isnan(result.perplexity):  # there is nothing to validate on
+        return
     if state.best is None or result.perplexity < state.best:
         state.best, state.best_step, state.stale = result.perplexity, state.step, 0
     else:

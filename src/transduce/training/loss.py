@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transduce.config import PAD
 
-CHUNK = 64  # tokens at a time: their float32 logits stay in the cache
+CACHED = 1 << 17  # logits at a time on a CPU: in float32 they stay in its cache
 
 
 class Sums(NamedTuple):
@@ -39,23 +39,24 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        chunk = CHUNK if logits.device.type == "cpu" else 16 * CHUNK
-        sums = torch.zeros(
-            3, dtype=torch.float64 if logits.device.type == "cpu" else torch.float32, device=logits.device
-        )
+        on_cpu = logits.device.type == "cpu"
+        chunk = max(1, CACHED // logits.size(-1)) if on_cpu else len(logits)
+        sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
         for start in range(0, len(logits), chunk):
             x, target = logits[start : start + chunk].float(), targets[start : start + chunk]
-            real = target != PAD
-            log_total = x.logsumexp(dim=-1)
-            nll = log_total - x.gather(-1, target[:, None]).squeeze(-1)
+            real = (target != PAD).float()
+            highest = x.amax(dim=-1)
+            exponentials = (x - highest[:, None]).exp_()
+            total = exponentials.sum(dim=-1)
+            log_total = highest + total.log()
+            chosen = x.gather(-1, target[:, None]).squeeze(-1)
+            nll = log_total - chosen
             loss = (1 - smoothing) * nll + smoothing * (log_total - x.mean(dim=-1))
-            correct = x.argmax(dim=-1) == target
-            sums += torch.stack([(value * real).sum() for value in (loss, nll, correct)])
-            if gradient is not None:
-                # softmax minus the target distribution
-                difference = (x - log_total[:, None]).exp_().sub_(smoothing / x.size(-1))
-                difference.scatter_add_(-1, target[:, None], torch.full_like(nll, smoothing - 1)[:, None])
-                gradient[start : start + chunk] = difference.mul_(real[:, None])
+            sums += torch.stack(((loss * real).sum(), (nll * real).sum(), ((chosen == highest) * real).sum()))
+            if gradient is not None:  # softmax minus the target distribution
+                difference = exponentials.mul_((real / total)[:, None]).sub_((real * (smoothing / x.size(-1)))[:, None])
+                difference.scatter_add_(-1, target[:, None], (real * (smoothing - 1))[:, None])
+                gradient[start : start + chunk] = difference
         ctx.gradient = gradient
         loss, nll, correct = sums.float()
         ctx.mark_non_differentiable(nll, correct)
@@ -63,4 +64,4 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.gradient * loss, None, None
+        return ctx.gradient.mul_(loss), None, None

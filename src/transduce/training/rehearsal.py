@@ -45,6 +45,10 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
                 "data.max_length or set a smaller train.accumulate."
             )
         plan = data.epoch(0, budget=budget, accumulate=accumulate, seed=config.train.seed)
+        if not plan:
+            raise UserError(
+                "Every corpus has weight 0, so there is nothing to train on; raise one in [[data.corpora]]."
+            )
         worst = max((batch for batches in plan for batch in batches), key=lambda batch: _cells(data, batch))
         if config.train.accumulate or _fits(model, data, worst, config, device):
             break

@@ -1,0 +1,19 @@
+"""Memory of a long computation on a CPU."""
+
+import ctypes
+import platform
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+LARGE = 1 << 30  # bytes
+
+
+def keep_memory() -> None:
+    """Tell glibc to reuse large blocks instead of handing each back to the system; elsewhere, do nothing.
+
+    Every batch has other shapes, and its activations are blocks of megabytes: handed back and asked for again, each
+    page of them is cleared by the system every time, which takes up to a fifth of a training.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(TRIM_THRESHOLD, LARGE)
+        libc.mallopt(MMAP_THRESHOLD, LARGE)

@@ -1,0 +1,40 @@
+"""A toy language for the tests: a translation is its source in reverse order, one word for one word."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from transduce.tokens.mixture import Mixture
+from transduce.tokens.store import TokenStore, write_store
+
+WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+Rows = Sequence[tuple[list[int], list[int]]]
+
+
+def reverse_texts(count: int, seed: int, longest: int = 5) -> tuple[list[str], list[str]]:
+    """Different sources of 2 to `longest` words, and their translations; other seeds give other sentences."""
+    choice, sources = random.Random(seed), dict[str, None]()
+    while len(sources) < count:
+        sources[" ".join(choice.choices(list(WORDS), k=choice.randint(2, longest)))] = None
+    return list(sources), [" ".join(WORDS[word] for word in reversed(text.split())) for text in sources]
+
+
+def write_texts(folder: Path, name: str, count: int, seed: int, longest: int = 5) -> tuple[str, str]:
+    """The same as two line-aligned files; returns their paths."""
+    paths = folder / f"{name}.src", folder / f"{name}.tgt"
+    for path, lines in zip(paths, reverse_texts(count, seed, longest), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(paths[0]), str(paths[1])
+
+
+def reverse_rows(count: int, seed: int, vocab_size: int = 14, longest: int = 7) -> Rows:
+    """Ids from 4 on, and the same in reverse order."""
+    choice = random.Random(seed)
+    rows = [choice.choices(range(4, vocab_size), k=choice.randint(1, longest)) for _ in range(count)]
+    return [(row, row[::-1]) for row in rows]
+
+
+def mixture(folder: Path, rows: Rows) -> Mixture:
+    """The rows as a training corpus; line n of file 0 is row n - 1."""
+    write_store(folder, ((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)))
+    return Mixture([TokenStore.open(folder)], [1.0])

@@ -1,0 +1,86 @@
+"""Several corpora as one: every pair is seen as often per epoch as its corpus weighs."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpora import reverse_rows
+from transduce.tokens.mixture import Mixture
+from transduce.tokens.store import TokenStore, write_store
+
+CORPORA = [reverse_rows(7, seed=1), reverse_rows(0, seed=2), reverse_rows(20, seed=3), reverse_rows(5, seed=4)]
+weights = st.lists(st.floats(0, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=4, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
+    for number, rows in enumerate(CORPORA):
+        write_store(folder / str(number), ((*row, number, line) for line, row in enumerate(rows, start=1)))
+    return [TokenStore.open(folder / str(number)) for number in range(len(CORPORA))]
+
+
+def chosen(mixture: Mixture, epoch: int, seed: int = 1) -> list[int]:
+    """All pairs of an epoch, in order."""
+    plan = mixture.epoch(epoch, budget=40, accumulate=2, seed=seed)
+    return np.concatenate([batch for batches in plan for batch in batches] or [[]]).tolist()
+
+
+def test_pairs_are_numbered_through(stores):
+    mixture = Mixture(stores, [1.0] * 4)
+    rows = [(store, row) for store, corpus in enumerate(CORPORA) for row in enumerate(corpus, start=1)]
+    assert len(mixture) == len(rows) == 32
+    for index, (store, (line, (source, target))) in enumerate(rows):
+        assert mixture.source(index).tolist() == source
+        assert mixture.target(index).tolist() == target
+        assert (mixture.source_lengths[index], mixture.target_lengths[index]) == (len(source), len(target))
+        assert mixture.origin(index) == (store, store, line)
+
+
+@settings(max_examples=50)
+@given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
+def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
+    mixture = Mixture(stores, weights)
+    counts = Counter(chosen(mixture, epoch, seed))
+    for store, weight in enumerate(weights):
+        each = [counts[index] for index in range(mixture.starts[store], mixture.starts[store + 1])]
+        assert all(int(weight) <= count <= int(weight) + 1 for count in each)
+        assert abs(sum(each) - weight * len(each)) <= 0.5
+
+
+@settings(max_examples=50)
+@given(weights=weights, epoch=st.integers(0, 5), accumulate=st.integers(1, 4), budget=st.integers(8, 60))
+def test_the_plan_is_a_pure_function_and_keeps_the_budget(stores, weights, epoch, accumulate, budget):
+    plan = Mixture(stores, weights).epoch(epoch, budget=budget, accumulate=accumulate, seed=3)
+    again = Mixture(stores, weights).epoch(epoch, budget=budget, accumulate=accumulate, seed=3)
+    assert [[batch.tolist() for batch in batches] for batches in plan] == [
+        [batch.tolist() for batch in batches] for batches in again
+    ]
+    assert all(len(batches) == accumulate for batches in plan[:-1])
+    assert all(1 <= len(batches) <= accumulate for batches in plan[-1:])
+    mixture = Mixture(stores, weights)
+    for batch in itertools.chain.from_iterable(plan):
+        assert len(batch) * (mixture.source_lengths[batch].max() + 1) <= budget
+        assert len(batch) * (mixture.target_lengths[batch].max() + 1) <= budget
+
+
+def test_the_same_micro_batches_whatever_is_accumulated(stores):
+    mixture = Mixture(stores, [1.0, 1.0, 0.5, 2.0])
+    plans = [mixture.epoch(1, budget=30, accumulate=number, seed=1) for number in (1, 3)]
+    one, three = ([batch.tolist() for batches in plan for batch in batches] for plan in plans)
+    assert one == three
+
+
+def test_epochs_and_seeds_differ_and_halves_are_drawn_anew(stores):
+    mixture = Mixture(stores, [1.0, 1.0, 0.5, 0.0])
+    epochs = [chosen(mixture, epoch) for epoch in range(12)]
+    assert len({tuple(epoch) for epoch in epochs}) == 12
+    assert chosen(mixture, 0, seed=2) != epochs[0]
+    halves = [frozenset(index for index in epoch if 7 <= index < 27) for epoch in epochs]
+    assert all(len(half) == 10 for half in halves)
+    assert len(set(halves)) > 6
+    assert frozenset.union(*halves) == set(range(7, 27))

@@ -1,0 +1,249 @@
+"""A training is a function of its inputs: whatever interrupts it, the same command ends with the same bits."""
+
+import hashlib
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from corpora import write_texts
+from transduce import cli
+from transduce.files import verify
+from transduce.journal import Event, read_events
+from transduce.runs.start import start
+from transduce.runs.train import train
+
+OPTIONS = {
+    "data.vocab_size": 300,
+    "data.max_tokens": 128,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "model.dropout": 0.1,
+    "train.steps": 180,
+    "train.warmup": 40,
+    "train.accumulate": 2,
+    "train.save_every": 3,
+    "train.validate_every": 50,
+    "train.patience": 0,
+    "train.keep_last": 3,
+    "train.average": 3,
+    "train.threads": 1,
+}
+LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
+PATIENCE = 60  # seconds that a process may take to come to the moment it is waited for
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> list[str]:
+    """The command-line arguments of a small corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    train_files, valid = write_texts(folder, "train", 300, seed=1), write_texts(folder, "valid", 20, seed=2)
+    return ["--train", *train_files, "--valid", *valid]
+
+
+def arguments(corpus: list[str], out: Path, **changes: object) -> list[str]:
+    """What stands behind `transduce`; a change is written train__steps=10."""
+    options = OPTIONS | {name.replace("__", "."): value for name, value in changes.items()}
+    return ["train", *corpus, "--out", str(out), *(f"{name}={value}" for name, value in options.items())]
+
+
+def begin(command: list[str]) -> subprocess.Popen[str]:
+    """A command as a user starts it."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "transduce.cli", *command], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def wait_for(moment: Callable[[], bool], ended: Callable[[], bool]) -> None:
+    """Until the moment has come or the process has ended."""
+    end = time.monotonic() + PATIENCE
+    while not moment() and not ended():
+        assert time.monotonic() < end, "the process has not come so far"
+        time.sleep(0.0003)
+
+
+def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, str]:
+    """Exit status and standard error of a command in this process."""
+    capsys.readouterr()
+    try:
+        cli.main(command)
+    except SystemExit as error:
+        return int(error.code or 0), capsys.readouterr().err
+    return 0, capsys.readouterr().err
+
+
+def learnt(out: Path) -> list[Event]:
+    """The journal's updates and validations, without times."""
+    events = [event for event in read_events(out / "journal.jsonl") if event["event"] in ("update", "validation")]
+    return [{name: event[name] for name in ("event", *LEARNT) if name in event} for event in events]
+
+
+def digests(out: Path) -> dict[str, str]:
+    """SHA-256 of the model, and of all that its checkpoints hold but the clock."""
+    files = [out / "model.safetensors", *sorted(out.glob("checkpoints/step-*/*.safetensors"))]
+    return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def moments(out: Path, chance: random.Random) -> Iterator[Callable[[], bool]]:
+    """When to kill, twenty times: from the first start to the publishing of the model."""
+
+    def exists(pattern: str) -> bool:
+        return any(out.glob(pattern))
+
+    def newest() -> int:
+        return max((int(path.name[-8:]) for path in out.glob("checkpoints/step-*")), default=0)
+
+    yield lambda: exists(".data.aside-*") or exists("data")
+    yield lambda: exists("checkpoints")  # there is no configuration yet
+    for number in range(17):
+        wanted = newest() + 3 * chance.randint(1, 3)
+        saving, delay = number % 3 == 0, chance.random() / 20
+
+        def reached(wanted: int = wanted, saving: bool = saving, delay: float = delay) -> bool:
+            if newest() < wanted:
+                return False
+            if saving:
+                return exists("checkpoints/.step-*.aside-*")
+            time.sleep(delay)
+            return True
+
+        yield reached
+    yield lambda: exists(f".{out.name}.aside-*")
+
+
+def test_killed_twenty_times_a_training_ends_with_the_same_bits(corpus, tmp_path):
+    straight, out, saving = tmp_path / "straight", tmp_path / "killed", 0
+    cli.main(arguments(corpus, straight))
+    # Real processes, but forked from one that has PyTorch loaded: that takes three seconds each time.
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["torch._dynamo", "transduce.runs.train"])
+    for number, moment in enumerate(moments(out, random.Random(1))):
+        process = processes.Process(target=cli.main, args=(arguments(corpus, out),))
+        process.start()
+        wait_for(moment, lambda process=process: not process.is_alive())
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, f"start {number} ended before it was killed"
+        saving += any(out.glob("checkpoints/.step-*.aside-*"))
+    assert saving >= 1
+    assert not (out / "manifest.json").exists()
+    last = begin(arguments(corpus, out))
+    said = last.communicate(timeout=PATIENCE)[1]
+    assert last.returncode == 0 and "Going on at step 180 of 180" in said
+    verify(out, hashes=True)
+    assert learnt(out) == learnt(straight)
+    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 181, 10)]
+    assert digests(out) == digests(straight)
+    assert not [path for folder in (out, out / "checkpoints") for path in folder.glob(".*")]
+    assert not [*out.glob("checkpoints/damaged-*")]
+
+
+def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
+    out, steps = tmp_path / "out", 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = begin(arguments(corpus, out, train__steps=50_000))
+        before = set(out.glob("checkpoints/step-*"))
+
+        def some_saved(before: set[Path] = before) -> bool:
+            return len(set(out.glob("checkpoints/step-*")) - before) > 2
+
+        wait_for(some_saved, lambda process=process: process.poll() is not None)
+        process.send_signal(number)
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 130, said
+        assert "Traceback" not in said
+        assert (f"Going on at step {steps}" in said) == bool(steps)
+        steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
+        assert f"Saved at step {steps}; the same command goes on from there." in said
+        assert not (out / "manifest.json").exists()
+    steps += 7
+    status, said = run(capsys, arguments(corpus, out, train__steps=steps))
+    assert (status, f"Changed: train.steps is {steps}, was 50000.\n" in said) == (0, True)
+    cli.main(arguments(corpus, tmp_path / "straight", train__steps=steps))
+    assert learnt(out) == learnt(tmp_path / "straight")
+    assert digests(out) == digests(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
+    for steps in (9, 18):
+        command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)
+        assert run(capsys, command)[0] == 0
+        status, said = run(capsys, command)
+        assert status == 2
+        assert said.endswith(f"out is finished at {steps} updates; set train.steps higher to go on.\n")
+    cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
+    assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
+    assert digests(tmp_path / "out") == digests(tmp_path / "straight")
+
+
+def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    for change, was in ({"model__d_model": 32}, 16), ({"data__max_tokens": 256}, 128), ({"train__seed": 2}, 1):
+        ((name, value),) = change.items()
+        status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
+        assert status == 2
+        assert said == (
+            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which cannot become {value} on the "
+            "way; leave it out, or train into a new folder.\n"
+        )
+    changes = {"train__steps": 9, "train__keep_last": 4, "train__label_smoothing": 0.2, "model__dropout": 0.2}
+    status, said = run(capsys, arguments(corpus, out, **changes))
+    assert status == 0
+    lines = said.splitlines()
+    other = "; from here on this is another training than it would have been."
+    assert {line for line in lines if line.startswith("Changed: ")} == {
+        "Changed: train.steps is 9, was 6.",
+        "Changed: train.keep_last is 4, was 3.",
+        f"Changed: train.label_smoothing is 0.2, was 0.1{other}",
+        f"Changed: model.dropout is 0.2, was 0.1{other}",
+    }
+    status, said = run(capsys, ["train", "--out", str(out), "train.steps=12"])  # the rest is known
+    assert status == 0 and "Going on at step 9 of 12" in said
+
+
+def test_what_was_left_open_may_be_left_open_again(corpus, tmp_path, capsys):
+    open_ones = {"train__accumulate": 0, "train__save_every": 0, "train__validate_every": 0, "train__threads": 0}
+    for steps in (3, 6):
+        status, said = run(capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **open_ones))
+        assert status == 0
+        assert "Changed: " not in said.replace("Changed: train.steps", "")
+
+
+def given(corpus: list[str], **changes: object) -> dict[str, object]:
+    """The same as `arguments`, for Python."""
+    files = {"data.corpora": [{"files": corpus[1:3]}], "data.valid": tuple(corpus[4:6])}
+    return OPTIONS | files | {name.replace("__", "."): value for name, value in changes.items()}
+
+
+def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_path):
+    options = given(corpus, train__steps=30, train__save_every=30)
+    train(options, tmp_path / "straight")
+    start(options, tmp_path / "out", None, False, torch.device("cpu"))
+    noted = (tmp_path / "straight/journal.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "out/journal.jsonl").write_bytes(b"".join(noted[:3]))  # killed after update 20
+    train(options, tmp_path / "out")
+    assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("gone", [["config.toml"], ["config.toml", "tokenizer.model"]])
+def test_a_start_that_left_no_configuration_is_made_anew(gone, corpus, tmp_path):
+    start(given(corpus, train__seed=5), tmp_path / "out", None, False, torch.device("cpu"))
+    for name in gone:
+        (tmp_path / "out" / name).unlink()
+    for out in (tmp_path / "out", tmp_path / "straight"):
+        train(given(corpus, train__steps=6), out)
+    assert digests(tmp_path / "out") == digests(tmp_path / "straight")

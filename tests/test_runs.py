@@ -1,0 +1,503 @@
+"""From files to a model folder: what a training leaves, what it chooses, and what it says of bad input."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from corpora import WORDS, reverse_texts, write_texts
+from transduce import bundle, cli, sizing
+from transduce.config import configure, read_recipe
+from transduce.corpus.pairs import read_pairs
+from transduce.errors import UserError
+from transduce.files import read_manifest, verify
+from transduce.journal import read_events
+from transduce.preparation import open_prepared
+from transduce.runs.evaluate import evaluate, validation
+from transduce.runs.train import train
+
+TINY = {
+    "data.vocab_size": 300,
+    "data.max_tokens": 256,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "train.steps": 8,
+    "train.warmup": 20,
+    "train.save_every": 4,
+    "train.validate_every": 4,
+    "train.threads": 1,
+}
+ASSIGNMENTS = [f"{name}={value}" for name, value in TINY.items()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with train.src, train.tgt and the same for valid and test."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for seed, (name, count) in enumerate({"train": 300, "valid": 20, "test": 12}.items()):
+        write_texts(folder, name, count, seed)
+    return folder
+
+
+def files(place: Path, name: str) -> tuple[str, str]:
+    return str(place / f"{name}.src"), str(place / f"{name}.tgt")
+
+
+def options(place: Path, **changes: object) -> dict[str, object]:
+    """What `train` is given; a change is written train__steps=10."""
+    corpora = {"data.corpora": [{"files": list(files(place, "train"))}], "data.valid": files(place, "valid")}
+    return TINY | corpora | {name.replace("__", "."): value for name, value in changes.items()}
+
+
+@pytest.fixture(scope="module")
+def model(place, tmp_path_factory) -> Path:
+    """A finished training; not to be changed."""
+    out = tmp_path_factory.mktemp("models") / "finished"
+    shape = {"model__d_model": 32, "model__d_ff": 64, "train__warmup": 60}
+    length = {"train__steps": 200, "train__save_every": 100, "train__validate_every": 100}
+    names = {"data__test": files(place, "test"), "data__source": "ka", "data__target": "zu"}
+    train(options(place, **shape, **length, **names), out)
+    return out
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command."""
+    capsys.readouterr()
+    status = 0
+    try:
+        cli.main([str(argument) for argument in arguments])
+    except SystemExit as error:
+        status = int(error.code or 0)
+    return status, *capsys.readouterr()
+
+
+def same(first: Path, second: Path) -> bool:
+    """Whether two safetensors files hold the same, to the bit."""
+    one, other = load_file(first), load_file(second)
+    return one.keys() == other.keys() and all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+# -- what a training leaves -------------------------------------------------------------------------------
+
+
+def test_a_model_folder_holds_what_a_model_needs(model):
+    verify(model, hashes=True)
+    assert set(read_manifest(model)) == {
+        "config.toml",
+        "tokenizer.model",
+        "model.safetensors",
+        "metrics.json",
+        "README.md",
+    }
+    assert {path.name for path in model.iterdir()} == {*read_manifest(model), "manifest.json"} | {
+        "journal.jsonl",
+        "checkpoints",
+        "data",
+    }
+    assert tomllib.loads((model / "config.toml").read_text())["format"] == 1
+    for step in ("step-00000100", "step-00000200"):
+        verify(model / "checkpoints" / step, hashes=True)
+    events = [event["event"] for event in read_events(model / "journal.jsonl")]
+    assert events[0] == "start" and events[-1] == "stop"
+    assert events.count("validation") == 2
+    card = (model / "README.md").read_text()
+    assert "# ka → zu" in card and "transduce translate" in card and "| pairs | 300 " in card
+
+
+def test_metrics_are_those_of_the_model(model, place):
+    metrics = json.loads((model / "metrics.json").read_text())
+    config, weights = bundle.read_config(model), load_file(model / "model.safetensors")
+    assert metrics["training"]["steps"] == 200 and metrics["training"]["reason"] == "steps"
+    assert metrics["training"]["averaged_steps"] == [100, 200]
+    assert metrics["parameters"] == sum(weight.numel() for weight in weights.values())
+    assert metrics["corpus"]["pairs"] == 300
+    loaded = bundle.load(model)
+    assert loaded.config == config == bundle.describe(model).config
+    pairs = {name: list(read_pairs(files(place, name))) for name in ("valid", "test")}
+    again = validation(loaded.tokenizer, pairs["valid"], config)(loaded.model)
+    assert metrics["validation"]["perplexity"] == pytest.approx(again.perplexity, rel=1e-6)
+    tested = evaluate([loaded], pairs["test"], config.decode)
+    assert [score["value"] for score in metrics["test"]["scores"]] == [score.value for score in tested.scores]
+    assert [example["translation"] for example in metrics["test"]["examples"]] == [
+        translation.text for translation in tested.translations[:8]
+    ]
+
+
+def test_the_model_is_the_average_of_the_last_checkpoints(model):
+    paths = [model / "checkpoints" / f"step-{step:08d}" / "model.safetensors" for step in (100, 200)]
+    first, last = map(load_file, paths)
+    for name, weight in load_file(model / "model.safetensors").items():
+        assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
+
+
+def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
+    changes = {"train__average": 1, "train__learning_rate": 20.0, "train__warmup": 4, "train__validate_every": 1}
+    result = train(options(place, **changes), tmp_path / "out")
+    events = [event for event in read_events(tmp_path / "out/journal.jsonl") if event["event"] == "validation"]
+    best = min(events, key=lambda event: event["perplexity"])["step"]
+    assert result.metrics["training"]["averaged_steps"] == [best]
+    assert best % 4, "a test in which the best is a regular checkpoint shows nothing"
+    checkpoint = tmp_path / "out/checkpoints" / f"step-{best:08d}"
+    assert same(tmp_path / "out/model.safetensors", checkpoint / "model.safetensors")
+
+
+def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(model, out)
+    for name in ("manifest.json", "model.safetensors", "metrics.json", "README.md"):
+        (out / name).unlink()
+    for step in (200, 100):
+        checkpoint = out / "checkpoints" / f"step-{step:08d}"
+        described, loaded = bundle.describe(out), bundle.load(out)
+        assert not described.finished and described.weights == checkpoint / "model.safetensors"
+        weights = load_file(described.weights)
+        assert all(torch.equal(weight, weights[name]) for name, weight in loaded.model.state_dict().items())
+        (checkpoint / "model.safetensors").write_bytes(b"cut short")
+    with pytest.raises(UserError, match=r"no whole model in .*step-00000200/model\.safetensors is damaged"):
+        bundle.load(out)
+
+
+def test_without_held_out_pairs_a_training_ends(place, tmp_path):
+    result = train(options(place, data__valid=(), data__holdout=0, train__patience=1), tmp_path / "out")
+    assert result.reason == "steps"
+    assert result.metrics["corpus"]["held_out"] == 0
+    bundle.load(tmp_path / "out")
+
+
+# -- sizes ------------------------------------------------------------------------------------------------
+
+
+@given(pairs=st.integers(0, 10**8), per_epoch=st.integers(1, 10**6))
+def test_sizes_make_a_configuration_at_any_size(pairs, per_epoch):
+    found = {**sizing.corpus_options(pairs), **sizing.model_options(pairs)}
+    config = configure(found, sizing.training_options(pairs, per_epoch))
+    assert config.model.d_model % config.model.num_heads == 0
+    assert 1 <= config.train.warmup <= config.train.steps
+    assert config.train.steps % per_epoch == 0
+    assert sizing.sizes_for(pairs).vocab_size <= sizing.sizes_for(pairs + 1).vocab_size
+
+
+def test_the_largest_size_is_the_papers_base_model():
+    config = configure({**sizing.corpus_options(10**8), **sizing.model_options(10**8)})
+    assert config == configure()
+
+
+def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tmp_path):
+    chosen = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "data.max_tokens": 128}
+    names = ("data.corpora", "data.valid", "train.threads")
+    result = train(
+        {name: options(place)[name] for name in names} | chosen | {"train.steps": 2, "model.d_ff": 24},
+        tmp_path / "out",
+    )
+    config, row = bundle.read_config(result.folder), sizing.sizes_for(300)
+    model, run = config.model, config.train
+    assert (model.num_encoder_layers, model.num_decoder_layers, model.d_ff, config.data.max_tokens) == (1, 1, 24, 128)
+    assert (model.d_model, model.num_heads, model.dropout) == (row.d_model, row.num_heads, row.dropout)
+    assert (run.steps, run.patience, run.accumulate) == (2, row.patience, 1)
+    epoch = open_prepared(result.folder / "data").mixture.epoch(0, budget=128, accumulate=1, seed=1)
+    assert run.save_every == run.validate_every == len(epoch)
+    assert run.warmup == min(row.warmup, row.epochs * len(epoch) // 4)
+    pieces = bundle.load(result.folder).tokenizer.target_size
+    assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size  # the corpus supports fewer
+
+
+# -- other ways to begin ----------------------------------------------------------------------------------
+
+
+def dialect(folder: Path) -> tuple[str, str]:
+    """A corpus of the same words in which each of them means something else."""
+    sources, targets = reverse_texts(200, seed=7)
+    shifted = dict(zip(WORDS.values(), [*WORDS.values()][1:] + [*WORDS.values()][:1], strict=True))
+    (folder / "other.src").write_text("".join(f"{line}\n" for line in sources))
+    (folder / "other.tgt").write_text(
+        "".join(" ".join(shifted[word] for word in line.split()) + "\n" for line in targets)
+    )
+    return str(folder / "other.src"), str(folder / "other.tgt")
+
+
+@pytest.mark.parametrize("keep_optimizer", [False, True])
+def test_a_model_can_be_gone_on_from(keep_optimizer, model, tmp_path):
+    given = {name: value for name, value in TINY.items() if not name.startswith("model.")}
+    given |= {"data.corpora": [{"files": dialect(tmp_path)}], "data.holdout": 15}
+    given |= {"train.steps": 60, "train.learning_rate": 0.3, "train.save_every": 20, "train.validate_every": 20}
+    out = tmp_path / "tuned"
+    result = train(given, out, init=model, keep_optimizer=keep_optimizer)
+    assert (out / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
+    config = bundle.read_config(out)
+    assert config.model == bundle.read_config(model).model
+    first, prepared = out / "checkpoints/step-00000000", open_prepared(out / "data")
+    before = validation(prepared.tokenizer, prepared.valid(), config)(bundle.load(model).model)
+    assert result.metrics["validation"]["perplexity"] < before.perplexity / 2
+    if keep_optimizer:
+        assert same(first / "optimizer.safetensors", model / "checkpoints/step-00000200/optimizer.safetensors")
+    else:
+        assert same(first / "model.safetensors", model / "model.safetensors")
+        assert load_file(first / "optimizer.safetensors") == {}
+
+
+def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path):
+    for change, was in ({"model__d_model": 16}, 32), ({"model__num_heads": 4}, 2), ({"model__norm": "pre"}, "post"):
+        ((name, value),) = change.items()
+        name = name.replace("__", r"\.")
+        given = {"model__d_model": 32, "model__d_ff": 64} | change
+        with pytest.raises(UserError, match=f"finished has {name} = {was}, which cannot become {value} on the way"):
+            train(options(place, **given), tmp_path / "out", init=model)
+    given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
+    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which cannot become adagrad"):
+        train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
+
+
+def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
+    data, corpus = tmp_path / "data", ["--train", *files(place, "train"), "--from", "ka", "--to", "zu"]
+    status, said, _ = run(capsys, "prepare", *corpus, "--out", data, "data.vocab_size=300", "data.holdout=20")
+    assert status == 0 and said.startswith("280 pairs to train on, 20 held out")
+    raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, "data.holdout=20")
+    prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS)
+    assert raw[0] == prepared[0] == 0
+    assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
+    assert not (tmp_path / "prepared/data").exists()
+    assert bundle.read_config(tmp_path / "prepared").data.source == "ka"
+    # A second start of the same command finds the prepared corpus again.
+    status, _, said = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", "train.steps=12")
+    assert status == 0 and "Going on at step 8 of 12" in said
+
+
+def test_a_prepared_corpus_with_another_vocabulary_is_refused(model, tmp_path, capsys):
+    data = tmp_path / "data"
+    assert run(capsys, "prepare", "--train", *dialect(tmp_path), "--out", data, "data.vocab_size=290")[0] == 0
+    status, _, said = run(capsys, "train", "--train", data, "--out", tmp_path / "out", "--init", model)
+    assert (status, said.startswith(f"transduce: {data} has another vocabulary than the model")) == (2, True)
+
+
+def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys):
+    corpora = [(files(place, "train"), 0.5), (files(place, "valid"), 3), (files(place, "test"), 0)]
+    tables = [f"[[data.corpora]]\nfiles = {json.dumps(both)}\nweight = {weight}\n" for both, weight in corpora]
+    (tmp_path / "recipe.toml").write_text("\n".join(["[data]\nholdout = 0", *tables]))
+    status, _, said = run(
+        capsys, "train", tmp_path / "recipe.toml", "--out", tmp_path / "out", *ASSIGNMENTS, "train.save_every=0"
+    )
+    assert status == 0, said
+    config = bundle.read_config(tmp_path / "out")
+    assert [(corpus.files, corpus.weight) for corpus in config.data.corpora] == corpora
+    prepared = open_prepared(tmp_path / "out/data")
+    assert len(prepared.mixture) == 332
+    epoch = prepared.mixture.epoch(0, budget=256, accumulate=1, seed=1)
+    assert len(epoch) == config.train.save_every
+    assert sum(len(batch) for (batch,) in epoch) == 150 + 60
+    assert prepared.origin(300 + 4) == f"{files(place, 'valid')[0]}:5"
+    status, _, said = run(
+        capsys, "train", tmp_path / "recipe.toml", "--out", tmp_path / "out", *ASSIGNMENTS, "train.save_every=0"
+    )
+    assert status == 2 and "is finished at 8 updates" in said
+
+
+def test_nothing_that_weighs_something_is_refused(place, tmp_path):
+    with pytest.raises(UserError, match="Every corpus has weight 0"):
+        train(options(place, data__corpora=[{"files": files(place, "train"), "weight": 0}]), tmp_path / "out")
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+BAD = {
+    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist; did you mean .*train\.src\?"),
+    "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "The corpus is empty: .*/a, .*/b holds no lines"),
+    "blank lines": (
+        {"a": b"\n\n", "b": b"\n \n"},
+        ["{}/a", "{}/b"],
+        "Nothing is left to train on of .*/a, .*/b: Left out 2 of 2 pairs for a blank side",
+    ),
+    "a shorter side": (
+        {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},
+        ["{}/a", "{}/b"],
+        "a has 4 lines and .*/b has 3; they must be line-aligned",
+    ),
+    "invalid UTF-8": (
+        {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
+        ["{}/a", "{}/b"],
+        "a, line 2: byte 0xFF at offset 3 of the line is not UTF-8",
+    ),
+    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
+    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
+    "nothing": ({}, [], "There is nothing to train on: give --train"),
+}
+
+
+def check_sentence(status: int, said: str, pattern: str) -> None:
+    """One sentence at the end of what was said, exit status 2, no traceback."""
+    last = said.splitlines()[-1]
+    assert status == 2
+    assert re.match(f"transduce: .*{pattern}", last), said
+    assert last.endswith(".") or "?" in last
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
+    contents, names, pattern = BAD[kind]
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    shutil.copy(place / "train.src", tmp_path)
+    given = ["--train", *(name.format(tmp_path) for name in names)] if names else []
+    status, _, said = run(capsys, "train", *given, "--out", tmp_path / "out", *ASSIGNMENTS)
+    check_sentence(status, said, pattern)
+    if kind == "a missing file":  # the folder that the mistake may have left is no obstacle
+        command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *ASSIGNMENTS]
+        assert run(capsys, *command, "data.holdout=10")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("assignment", "pattern"),
+    [
+        ("train.learing_rate=1", r"Unknown option 'train\.learing_rate'; did you mean 'train\.learning_rate'\?"),
+        ("train.steps=many", r"train\.steps must be a whole number, not 'many'"),
+        ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
+        ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
+        ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
+        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit a micro-batch of 8: raise data\.max_tokens"),
+    ],
+)
+def test_bad_options_are_named(assignment, pattern, place, tmp_path, capsys):
+    command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *ASSIGNMENTS]
+    status, _, said = run(capsys, *command, assignment)
+    check_sentence(status, said, pattern)
+
+
+def test_a_folder_with_other_things_is_left_alone(place, tmp_path, capsys):
+    out = tmp_path / "mine"
+    (out / "data").mkdir(parents=True)
+    for file in files(place, "train"):
+        shutil.copy(file, out / "data")
+    corpus = ["--train", out / "data/train.src", out / "data/train.tgt"]
+    status, _, said = run(capsys, "train", *corpus, "--out", out, *ASSIGNMENTS)
+    check_sentence(status, said, "mine exists and is not a training of transduce")
+    assert {path.name for path in (out / "data").iterdir()} == {"train.src", "train.tgt"}
+    status, _, said = run(capsys, "train", *corpus, "--out", out / "data/train.src", *ASSIGNMENTS)
+    check_sentence(status, said, r"train\.src exists and is not a training of transduce")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "tokenizer.model", "model.safetensors", "metrics.json"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_damaged_models_are_named(name, damage, model, tmp_path, capsys):
+    out = tmp_path / "damaged"
+    shutil.copytree(model, out, ignore=shutil.ignore_patterns("checkpoints", "data"))
+    if damage == "gone":
+        (out / name).unlink()
+    else:
+        (out / name).write_bytes((out / name).read_bytes()[:-3])
+    (tmp_path / "input.txt").write_text("ka lo\n")
+    for command in (["translate", out, "--input", tmp_path / "input.txt"], ["info", out]):
+        status, output, said = run(capsys, *command)
+        check_sentence(status, said, f"{re.escape(str(out / name))}")
+        assert output == ""
+
+
+def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
+    out = tmp_path / "newer"
+    shutil.copytree(model, out, ignore=shutil.ignore_patterns("checkpoints"))
+    text = (out / "config.toml").read_text()
+    (out / "config.toml").write_text(text.replace("format = 1", "format = 99"))
+    for command in (["info", out], ["train", "--out", out]):
+        status, _, said = run(capsys, *command)
+        check_sentence(status, said, r"config\.toml has format 99, this transduce reads format 1; install a newer")
+    with pytest.raises(UserError, match="format 99"):
+        read_recipe((out / "config.toml").read_text(), "config.toml")
+
+
+def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):
+    learned = [*ASSIGNMENTS, "model.positions=learned", "train.steps=2"]
+    command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *learned]
+    valid = ["--valid", *files(place, "valid")]
+    status, _, said = run(capsys, *command, "model.max_positions=6")
+    check_sentence(
+        status, said, r"train\.src:\d+ has \d+ tokens; raise model\.max_positions \(6\), or lower data\.max_length to 5"
+    )
+    status, _, said = run(capsys, *command, *valid, "model.max_positions=6", "data.max_length=5")
+    check_sentence(status, said, r"A pair to validate on has \d+ tokens: '.+'; raise model\.max_positions \(6\)")
+    assert run(capsys, *command, *valid, "model.max_positions=40")[0] == 0
+    (tmp_path / "long.txt").write_text("ka lo\n" + "ka " * 50 + "\n")
+    status, _, said = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "long.txt")
+    check_sentence(status, said, r"text 2 has \d+ tokens")
+
+
+# -- a full disk ------------------------------------------------------------------------------------------
+
+# Train until there is no room; then tell what was said, which checkpoints are there, and that each is whole.
+FULL = """
+import resource, sys
+from pathlib import Path
+from transduce import cli
+from transduce.files import verify
+out, limit, command = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    cli.main(command)
+except SystemExit as end:
+    print("status", end.code)
+for path in sorted((out / "checkpoints").iterdir()):
+    verify(path, hashes=True)
+    print(path.name)
+"""
+
+
+def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str) -> list[str]:
+    """The sentence, and that what was saved before is whole; returns the names of these checkpoints."""
+    assert result.returncode == 0, result.stderr
+    status, *names = result.stdout.splitlines()
+    assert status == "status 2"
+    last = result.stderr.splitlines()[-1]
+    found = re.fullmatch(
+        rf"transduce: There is no room for {out}/checkpoints/(step-\d+): it needs at least ([\d,]+) bytes, "
+        rf"([\d,]+) are free \(.*({reason}).*\); make room or write elsewhere\.",
+        last,
+    )
+    assert found, result.stderr
+    assert int(found[2].replace(",", "")) > 100_000
+    assert names and found[1] not in names
+    assert "Traceback" not in result.stderr
+    return names
+
+
+def command(place: Path, out: Path) -> list[str]:
+    return [
+        *(str(out), "0", "train", "--out", str(out), *ASSIGNMENTS, "model.d_model=32", "train.steps=100"),
+        *("train.keep_last=50", "train.save_every=2", "--train", *files(place, "train")),
+        *("--valid", *files(place, "valid")),
+    ]
+
+
+def test_a_full_disk_keeps_older_checkpoints(place, tmp_path):
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=1500k none {disk}"
+    try:
+        subprocess.run([*namespace, "sh", "-c", mount], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system lets nobody mount a small file system")
+    script = [sys.executable, "-c", FULL, *command(place, disk / "out")]
+    result = subprocess.run(
+        [*namespace, "sh", "-c", f'{mount} && exec "$@"', "sh", *script], capture_output=True, text=True, timeout=60
+    )
+    names = check_full(result, disk / "out", "os error 28|No space left")
+    assert len(names) >= 3
+
+
+def test_a_file_size_limit_is_a_full_disk_too(place, tmp_path):
+    arguments = command(place, tmp_path / "out")
+    # The weights fit below the limit; with the optimiser's state, twice as large, the first save ends.
+    arguments[1] = "120000"
+    result = subprocess.run([sys.executable, "-c", FULL, *arguments], capture_output=True, text=True, timeout=60)
+    assert check_full(result, tmp_path / "out", "os error 27|File too large") == ["step-00000000"]
