@@ -392,7 +392,7 @@ def training(
 def perplexities(*values: float) -> Callable[[Seq2Seq], Validation]:
     """A validation that finds these, one after another."""
     left = iter(values)
-    return lambda _: Validation(next(left), None)
+    return lambda _: Validation(next(left), 0.0)
 
 
 def test_the_reverse_task_is_learnt(tmp_path):
@@ -485,6 +485,6 @@ def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):
 
 def test_without_anything_to_validate_on_patience_is_not_lost(tmp_path):
     train = replace(TRAIN, steps=12, validate_every=2, patience=2)
-    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, lambda _: Validation(math.nan, None))
+    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, lambda _: None)
     assert loop.train(task) == "steps"
     assert (task.state.best, task.state.best_step) == (None, 0)

@@ -22,6 +22,7 @@ from transduce.commands.score import score
 from transduce.commands.train import train
 from transduce.commands.translate import translate
 from transduce.errors import UserError
+from transduce.files import is_full
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
     "demo": demo,
@@ -50,11 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (UserError, CycloptsError) as error:
         print(f"transduce: {_sentence(error)}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at exit
         sys.exit(141)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        print(f"transduce: There is no room on the disk: {error}; free some and start again.", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def application() -> cyclopts.App:

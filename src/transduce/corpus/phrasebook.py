@@ -33,6 +33,7 @@ STRONG = {
 BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}  # where ein, kein and mein have no ending
 CONTRACTIONS = {("in", "dem"): "im", ("an", "dem"): "am", ("in", "das"): "ins", ("von", "dem"): "vom"}
 CONTRACTIONS |= {("zu", "dem"): "zum", ("zu", "der"): "zur"}
+WEAK_PRONOUNS = ("mich", "mir", "dich", "dir", "ihn", "ihm", "ihr", "uns", "ihnen")  # sie could be the subject
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 QUANTIFIERS = ("every", "no", "all", "some", "many")
 NUMERALS = ("two", "three", "four", "five", "six", "seven", "ten")
@@ -202,7 +203,7 @@ def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
         auxiliary=auxiliary.strip() or "haben",
         finite=finite,
         preterite=(preterite, preterite + "st", preterite, plural) if preterite else (),
-        imperative=_imperative(infinitive, changed, finite, weak=participle.endswith("t")),
+        imperative=_imperative(infinitive, changed, finite, weak=participle.endswith("".join(_stem(infinitive)) + "t")),
         reflexive=bool(reflexive),
         preposition=" ".join(preposition),
         case=CASES[case],
@@ -598,6 +599,8 @@ class _German:
         finite, end = self._finite()
         if name == "second":
             return [*self.subject, finite, *self.reflexive, *self.middle, *(end or particle), *self.tail]
+        if name == "first" and self.nominal and self.middle and self.middle[0].text in WEAK_PRONOUNS:
+            return [finite, self.middle[0], *self.subject, *self.middle[1:], *(end or particle), *self.tail]
         if name == "first":  # Heute freut sich der Mann; heute freut er sich
             early = [*self.reflexive, *self.subject] if self.nominal else [*self.subject, *self.reflexive]
             return [finite, *early, *self.middle, *(end or particle), *self.tail]
@@ -981,7 +984,7 @@ def _kind(kind: str) -> tuple[str, ...]:
     verbs = _verbs()
     if kind == "any":
         rare = [name for name, verb in verbs.items() if verb.frame in RARE_FRAMES]
-        return (*verbs, *["be"] * 24, *["lie"] * 4, *rare)
+        return (*verbs, *["be"] * 24, *["lie"] * 4, *rare, *("ask whether", "wonder whether") * 2)
     return tuple(name for name, verb in verbs.items() if _is_of_kind(name, verb, kind))
 
 
@@ -1045,9 +1048,9 @@ def _with_parts(draw: random.Random, verb: str, subject: NounPhrase | None, shor
     if entry.frame in ("motion", "dwelling"):
         return clause._replace(place=_noun_phrase(draw, classes["place"], "known", plain=not _chance(draw, 0.3)))
     if entry.frame in ("that", "whether"):
-        return clause._replace(
-            complement=_clause(draw, _kind("action"), ("past", "progressive", "future", "perfect"), short=True)
-        )
+        tenses = ("future",) if verb == "hope that" else ("past", "progressive", "future", "perfect")
+        inner = _clause(draw, _kind("action"), tenses, short=True)
+        return clause._replace(complement=inner._replace(negated=inner.negated and entry.frame == "that"))
     if entry.frame == "infinitive":
         inner = _clause(draw, entry.verbs, ("future",), subject, short=True)
         return clause._replace(complement=inner._replace(negated=False, time="", frequency="", tense="present"))
@@ -1068,6 +1071,10 @@ def _is_person(phrase: NounPhrase) -> bool:
     return phrase.head not in _nouns() or bool(_nouns()[phrase.head].tags & {"person", "someone"})
 
 
+def _is_alive(phrase: NounPhrase) -> bool:
+    return _is_person(phrase) or "animal" in _nouns()[phrase.head].tags
+
+
 def _predicative(draw: random.Random) -> Clause:
     """He is a teacher; the dog is tired; the dog is bigger than the cat."""
     if _chance(draw, 0.12):
@@ -1083,10 +1090,10 @@ def _predicative(draw: random.Random) -> Clause:
         adjective = draw.choice(("", "", "famous", "rich", "young", "friendly", "patient"))
         return Clause("be", "present", subject, NounPhrase(job, "a", adjective=adjective))
     adjectives = list(_table("adjectives"))
-    adjective = draw.choices(adjectives, [_breadth(name) ** -0.5 for name in adjectives])[0]
+    adjective = draw.choices(adjectives, [_breadth(name) ** -0.3 for name in adjectives])[0]
     comparative, *_, kinds, feeling = _table("adjectives")[adjective]
     classes = frozenset({draw.choice([kind for kind in kinds.split() if kind[0] != "-"])})
-    if comparative != "-" and not feeling and _chance(draw, 0.5):
+    if comparative != "-" and not feeling and classes != {"place"} and _chance(draw, 0.5):
         first, second = _noun_phrase(draw, classes, "known", True), _noun_phrase(draw, classes, "known", True)
         return Clause("be", "present", first, second, predicate=adjective)
     degrees = [name for name, entry in _table("degrees").items() if adjective in entry[1].split()]
@@ -1098,7 +1105,8 @@ def _predicative(draw: random.Random) -> Clause:
 def _modified(draw: random.Random, clause: Clause, short: bool) -> Clause:
     """With time, place and manner, and negated, now and then."""
     entry, tense = _verbs()[clause.verb], _table("tenses")[clause.tense]
-    feeling = bool(clause.predicate and _table("adjectives")[clause.predicate][5])
+    feeling = bool(clause.predicate and clause.subject and _is_alive(clause.subject))
+    feeling = feeling and bool(_table("adjectives")[clause.predicate][5])
     timed = feeling if clause.verb == "be" else not entry.state and entry.frame not in ("that", "whether")
     if timed and not short and _chance(draw, 0.4):
         clause = clause._replace(time=_time(draw, clause.tense, clause.verb))
@@ -1112,7 +1120,7 @@ def _modified(draw: random.Random, clause: Clause, short: bool) -> Clause:
         fitting = [name for name, rule in _table("manners").items() if rule[1] in entry.classes["manner"]]
         clause = clause._replace(manner=draw.choice(fitting))
     polarity = tense.get("polarity", "")
-    if polarity == "-" or (not polarity and not clause.manner and not clause.frequency and _chance(draw, 0.3)):
+    if polarity == "-" or (not polarity and not clause.manner and not clause.frequency and _chance(draw, 0.38)):
         what = clause.object
         if what and what.determiner == "the" and _can_be_new(what) and _chance(draw, 0.5):
             clause = clause._replace(object=what._replace(determiner="a"))
@@ -1149,12 +1157,14 @@ def _sound(clause: Clause) -> bool:
     tags = [_nouns()[head].tags for head in heads if head in _nouns()]
     if any("minor" in tag for tag in tags) and any("alcohol" in tag for tag in tags):
         return False
-    if "modal" in _table("tenses")[clause.tense] and subject and not (_is_person(subject) or "animal" in tags[0]):
+    if "modal" in _table("tenses")[clause.tense] and subject and not _is_alive(subject):
         return False
     if clause.predicate and heads[0] in _nouns() and clause.predicate not in _adjectives_of(heads[0]):
         return False
     if clause.receiver and clause.object and clause.object.rule == "names" and _rule(clause.receiver) == "name":
         return False  # he lends Peter Anna's book
+    if clause.object and clause.verb == clause.object.adjective:
+        return False  # nobody cleans clean windows
     if clause.verb == "steal" and subject and clause.object and clause.object.determiner in _own(subject):
         return False
     return _counts_well(clause) and (not clause.negated or _deniable(clause)) and _reports_well(clause)
@@ -1169,8 +1179,10 @@ def _counts_well(clause: Clause) -> bool:
     """Whether the quantities agree with the tense and the adverbs: `no` is rare, habits are of known people."""
     if clause.subject and clause.subject.determiner == "no":
         return not clause.frequency and not clause.time and clause.tense in ("progressive", "past", "can")
+    if clause.frequency and clause.subject and clause.subject.determiner in QUANTIFIERS:
+        return False
     entry = _verbs()[clause.verb]
-    if clause.tense == "present" and not (entry.willed or clause.frequency):
+    if not entry.willed and clause.tense in ("present", "past") and (clause.tense == "past") == bool(clause.frequency):
         return False
     if clause.frequency and clause.object and clause.object.determiner in ("some", "many", *NUMERALS):
         return False
@@ -1181,7 +1193,7 @@ def _reports_well(clause: Clause) -> bool:
     """Whether what is said is past where the saying is, and about somebody else."""
     if clause.complement is None or _frame(clause) == "infinitive":
         return True
-    if clause.verb == "hope that" and clause.complement.tense != "future":
+    if clause.complement.subject and clause.complement.subject.determiner == "no":
         return False
     same = clause.subject and clause.complement.subject and clause.subject.head == clause.complement.subject.head
     return not same and (clause.tense != "past" or clause.complement.tense == "past")
@@ -1198,7 +1210,7 @@ def _habitual(clause: Clause) -> bool:
 
 
 def _deniable(clause: Clause) -> bool:
-    if clause.subject and clause.subject.determiner in QUANTIFIERS:
+    if clause.subject and (not _definite(clause.subject) or clause.subject.determiner in QUANTIFIERS):
         return False
     if _frame(clause) in ("comparison", "infinitive", "whether") or clause.time == "now":
         return False
@@ -1253,7 +1265,8 @@ def _plain_sentence(draw: random.Random, rule: str) -> Sentence:
 def _with_relative(draw: random.Random, clause: Clause, role: str) -> Clause | None:
     """The clause with a relative clause on its subject, or on its object where nothing follows it, or None."""
     phrase: NounPhrase | None = clause.subject if role == "subject" else clause.object
-    if role == "object" and (clause.place or clause.time or clause.manner or clause.negated or clause.verb == "be"):
+    follows = clause.place or clause.time or clause.manner or clause.frequency or clause.negated
+    if role == "object" and (follows or clause.verb == "be"):
         return None
     if (
         phrase is None
@@ -1337,7 +1350,9 @@ def _joined(draw: random.Random, rule: str) -> Sentence:
     while True:
         main, other = _two_clauses(draw, rule)
         subjects = [clause.subject.determiner for clause in (main, other) if clause.subject]
-        if main.verb != other.verb and not set(subjects) & set(QUANTIFIERS):
+        heads = [clause.subject.head for clause in (main, other) if clause.subject and clause.subject.head in _nouns()]
+        twice = len(set(heads)) < len(heads)
+        if main.verb != other.verb and not set(subjects) & set(QUANTIFIERS) and not twice:
             return Sentence(rule, main, other)
 
 

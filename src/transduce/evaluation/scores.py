@@ -42,12 +42,11 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
     unknown one, for unequal numbers of sentences and for none at all.
     """
     _check(hypotheses, references, "hypotheses")
-    scores = []
-    for metric in _metrics(tokenize).values():
-        found = metric.corpus_score(hypotheses, [references], n_bootstrap=_resamples(len(references)))
-        signature = metric.get_signature().format()
-        scores.append(_score(found.name, found.score, found._mean, found._ci, signature))
-    return scores
+    signatures, results = _bootstrap([("output", hypotheses)], references, tokenize)
+    return [
+        _score(name, results[name][0].score, results[name][0].mean, results[name][0].ci, signature)
+        for name, signature in signatures.items()
+    ]
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> float:
@@ -65,8 +64,16 @@ def compare(
     """
     _check(first, references, "hypotheses of the first output")
     _check(second, references, "hypotheses of the second output")
+    signatures, results = _bootstrap([("first", first), ("second", second)], references, tokenize)
+    return [_comparison(name, results[name], signature) for name, signature in signatures.items()]
+
+
+def _bootstrap(
+    outputs: Sequence[tuple[str, Sequence[str]]], references: Sequence[str], tokenize: str
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Of every metric, by name, the signature and the results of one output or two."""
     test = PairedTest(
-        [("first", first), ("second", second)],
+        list(outputs),
         _metrics(tokenize),
         [references],
         test_type="bs",
@@ -74,7 +81,7 @@ def compare(
         n_jobs=1,  # more would fork this process, threads and all
     )
     signatures, results = test()
-    return [_comparison(name, results[name], signature.format()) for name, signature in signatures.items()]
+    return {name: signature.format() for name, signature in signatures.items()}, results
 
 
 def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison:

@@ -29,8 +29,9 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         f"| vocabulary | {model.vocab_size:,} {config.data.tokenizer} pieces{', joint' if config.data.joint else ''} |",
         f"| training | {training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
         f"{duration(training['seconds'])} on {training['device']} |",
-        f"| validation | perplexity {metrics['validation']['perplexity']:.2f} |",
     ]
+    if "validation" in metrics:
+        lines.append(f"| validation | perplexity {metrics['validation']['perplexity']:.2f} |")
     for score in metrics.get("test", {}).get("scores", []):
         interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
         lines.append(f"| test {score['name']} | {interval}, `{score['signature']}` |")

@@ -60,20 +60,23 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def validation(tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig) -> Callable[[Seq2Seq], Validation]:
+def validation(
+    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
+) -> Callable[[Seq2Seq], Validation | None]:
     """What the training loop calls to measure the model on held-out text: perplexity, and BLEU by greedy search."""
-    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     few = slice(GREEDY_SENTENCES)
     greedy = dataclasses.replace(config.decode, beam_size=1)
 
-    def validate(model: Seq2Seq) -> Validation:
+    def validate(model: Seq2Seq) -> Validation | None:
+        if not pairs:
+            return None
         translator = Translator([model], tokenizer, greedy)
         found = _perplexity(translator, sources, references)
         outputs = [translation.text for translation in translator.translate(sources[few])]
-        return Validation(
-            found.per_token, bleu(outputs, references[few], tokenize=config.data.bleu_tokenize) if outputs else None
-        )
+        score = bleu(outputs, references[few], tokenize=config.data.bleu_tokenize)
+        return Validation(found.per_token, score)
 
     return validate
 

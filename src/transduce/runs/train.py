@@ -165,8 +165,8 @@ def finish(training: Training, prepared: Prepared, out: Path, reason: Reason) ->
     result = training.validate(model)
     steps = [checkpoint.step_of(path) for path in chosen]
     say(
-        f"Model: the average of {len(chosen)} checkpoints, steps {steps[0]:,} to {steps[-1]:,}; "
-        f"validation perplexity {result.perplexity:.2f}" + (f", BLEU {result.bleu:.1f} (greedy)" if result.bleu else "")
+        f"Model: the average of {len(chosen)} checkpoints, steps {steps[0]:,} to {steps[-1]:,}"
+        + (f"; {result}" if result else "")
     )
     metrics: dict[str, Any] = {
         "training": {
@@ -181,12 +181,13 @@ def finish(training: Training, prepared: Prepared, out: Path, reason: Reason) ->
         },
         "corpus": corpus_facts(prepared.facts),
         "parameters": count_parameters(config.model),
-        "validation": {
+    }
+    if result:
+        metrics["validation"] = {
             "perplexity": result.perplexity,
             "bleu_greedy": result.bleu,
             "sentences": prepared.facts.held_out,
-        },
-    }
+        }
     if config.data.test:
         metrics["test"] = test(training, prepared, out)
     card = model_card(config, metrics)

@@ -36,7 +36,10 @@ class Validation(NamedTuple):
     """What the loop learns from validating."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None
+    bleu: float  # by greedy search
+
+    def __str__(self) -> str:
+        return f"validation perplexity {self.perplexity:.2f}, BLEU {self.bleu:.1f} (greedy)"
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Training:
     state: TrainState
     journal: Journal
     folder: Path  # of the checkpoints
-    validate: Callable[[Seq2Seq], Validation]
+    validate: Callable[[Seq2Seq], Validation | None]  # None: there is no held-out text
     device: torch.device
 
 
@@ -161,7 +164,7 @@ def validate(training: Training) -> None:
     state = training.state
     training.model.eval()
     result = training.validate(training.model)
-    if math.isnan(result.perplexity):  # there is nothing to validate on
+    if result is None:
         return
     if state.best is None or result.perplexity < state.best:
         state.best, state.best_step, state.stale = result.perplexity, state.step, 0
@@ -175,9 +178,8 @@ def validate(training: Training) -> None:
         bleu=result.bleu,
         seconds=state.seconds,
     )
-    bleu = "" if result.bleu is None else f", BLEU {result.bleu:.1f} (greedy)"
     best = " – the best so far" if state.best_step == state.step else ""
-    say(f"step {state.step:>7,}  epoch {state.epoch + 1}  validation: perplexity {result.perplexity:.2f}{bleu}{best}")
+    say(f"step {state.step:>7,}  epoch {state.epoch + 1}  {result}{best}")
 
 
 def save(training: Training) -> None:
