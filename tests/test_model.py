@@ -15,6 +15,7 @@ from transduce.model.attention import MultiHeadAttention, attend, attend_with_we
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoids
+from transduce.model.layers import FeedForward
 from transduce.model.recording import active, recording
 from transduce.model.seq2seq import Seq2Seq, select
 
@@ -250,7 +251,7 @@ def torch_transformer(model: Seq2Seq, config: ModelConfig) -> nn.Transformer:
         if hasattr(ours, "source_attention"):
             copy_attention(ours.source_attention, layer.multihead_attn)
         layer.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
-        layer.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
+        layer.linear2.load_state_dict(ours.feed_forward.out.state_dict())
         for number, residual in enumerate(ours.residual, start=1):
             getattr(layer, f"norm{number}").load_state_dict(residual.norm.state_dict())
     for stack, norm in (theirs.encoder, model.encoder_norm), (theirs.decoder, model.decoder_norm):
@@ -288,6 +289,10 @@ def test_initial_weights_have_the_right_spread(config):
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             gains |= dict.fromkeys((module.query, module.key, module.value), math.sqrt(0.5))
+    for stack, branches in ((model.encoder, 2), (model.decoder, 3)):  # of one layer each
+        for module in stack.modules():
+            if isinstance(module, (MultiHeadAttention, FeedForward)):
+                gains[module.out] = 1 / math.sqrt(branches)
     seen = set()
     for module in model.modules():
         if isinstance(module, nn.Linear):

@@ -413,7 +413,7 @@ def test_the_reverse_task_is_learnt(tmp_path):
 def test_ten_updates_in_a_row_that_are_not_finite_end_the_training(tmp_path):
     rows = reverse_rows(60, seed=1)
     task = training(tmp_path, rows, MODEL, TRAIN, perplexities())
-    task.model.encoder[0].feed_forward.outer.weight.data[0, 0] = torch.nan
+    task.model.encoder[0].feed_forward.out.weight.data[0, 0] = torch.nan
     before = weights(task.model)
     with pytest.raises(UserError, match=r"10 updates in a row were not finite \(the last at step 10\)"):
         loop.train(task)
@@ -426,7 +426,7 @@ def test_ten_updates_in_a_row_that_are_not_finite_end_the_training(tmp_path):
 
 def test_fewer_updates_that_are_not_finite_are_left_out(tmp_path):
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, replace(TRAIN, steps=12), perplexities())
-    bias = task.model.encoder[0].feed_forward.outer.bias
+    bias = task.model.encoder[0].feed_forward.out.bias
     bias.data[0] = torch.nan
     plan = loop.updates(task)
     for step in range(1, 13):

@@ -39,11 +39,11 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = ACTIVATIONS[config.activation]
         self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.out = nn.Linear(config.d_ff, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         """(r, t, d_model) -> the same shape."""
-        return self.outer(self.activation(self.inner(x)))
+        return self.out(self.activation(self.inner(x)))
 
 
 class EncoderLayer(nn.Module):

@@ -196,12 +196,13 @@ def finish(training: Training, prepared: Prepared, out: Path, reason: Reason) ->
 
 
 def chosen_checkpoints(training: Training) -> list[Path]:
-    """Those that the final model is the average of: the last of the training, or the best alone."""
+    """Those that the final model is the average of: the last of the training; or of best and last the better one."""
     config, state = training.config.train, training.state
     found = [path for path in checkpoint.regular(training.folder, config.save_every) if checkpoint.step_of(path)]
     best = training.folder / f"step-{state.best_step:08d}"
-    if config.average == 1 and best.exists():
-        return [best]
+    if config.average == 1 and state.best is not None and best.exists():
+        last = training.validate(training.model)
+        return [best] if last is None or state.best < last.perplexity else found[-1:]
     return found[-config.average :]
 
 

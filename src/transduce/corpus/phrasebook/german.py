@@ -1,0 +1,287 @@
+"""A derivation in German: its words in order.
+
+The parts of a clause stand between the finite verb and the other verbs, in the order of `Field`; where the finite verb
+stands is the `order` that the rule asks for.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum, auto
+
+from transduce.corpus.phrasebook.derivation import (
+    Clause,
+    NounPhrase,
+    frame,
+    gender,
+    is_definite,
+    is_pronoun,
+    noun_phrase_rule,
+    person,
+    relative_rule,
+    requires_place,
+)
+from transduce.corpus.phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
+from transduce.corpus.phrasebook.inflection import (
+    DEFINITE_ARTICLE,
+    adjective,
+    determiner,
+    imperative,
+    noun,
+    present,
+    preterite,
+)
+from transduce.corpus.phrasebook.lexicon import (
+    ACCUSATIVE,
+    ADJECTIVES,
+    DATIVE,
+    DEGREES,
+    FREQUENCIES,
+    GENITIVE,
+    MANNERS,
+    NOMINATIVE,
+    NOUNS,
+    PREPOSITIONS,
+    PRONOUNS,
+    TIMES,
+    VERBS,
+)
+
+EARLY = ("mich", "mir", "dich", "dir", "ihn", "ihm", "ihr", "uns", "ihnen", "sich")  # not sie: it could be the subject
+
+
+class Field(IntEnum):
+    """What stands between the verbs, in order: the known before the new, what belongs to the verb last."""
+
+    REFLEXIVE = auto()
+    PRONOUN = auto()
+    KNOWN_RECEIVER = auto()
+    KNOWN_OBJECT = auto()
+    TIME = auto()
+    RECEIVER = auto()
+    MANNER_BEFORE_NEW = auto()
+    OBJECT = auto()
+    NOT = auto()
+    MANNER = auto()
+    PLACE = auto()
+    OF_THE_VERB = auto()  # a place or an object with a preposition that the verb requires
+    PREDICATE = auto()
+    COMPARED = auto()
+
+
+# -- noun phrases ---------------------------------------------------------------------------------------------------
+
+
+def write_noun_phrase(phrase: NounPhrase, case: int, link: str, negation: str = "") -> list[Word]:
+    """The words without the relative clause.
+
+    With `negation`, the link of English `not`, `a` and the missing article become `kein`.
+    """
+
+    def slot(name: str) -> Sequence[Word]:
+        if name == "owner" and phrase.owner:
+            return write_noun_phrase(phrase.owner, case if phrase.rule == "pair" else GENITIVE, link + ".owner")
+        return [Word(_inflected(phrase, name, case, bool(negation)), frozenset({f"{link}/{name}"}))]
+
+    words = line(NOUN_PHRASES[noun_phrase_rule(phrase)].german, link, slot)
+    if negation and phrase.determiner:
+        words[0] = Word(words[0].text, words[0].links | {negation})
+    elif negation:
+        words.insert(0, Word(determiner("no", gender(phrase), case), frozenset({negation})))
+    return words
+
+
+def _inflected(phrase: NounPhrase, name: str, case: int, negated: bool) -> str:
+    """The determiner, adjective or head of a noun phrase."""
+    if phrase.head in PRONOUNS:
+        return PRONOUNS[phrase.head].cases[case]
+    article = "no" if negated else phrase.determiner
+    if name == "determiner":
+        return determiner(article, gender(phrase), case)
+    if name == "adjective":
+        return adjective(phrase.adjective, article, gender(phrase), case)
+    return noun(phrase.head, phrase.plural, case)
+
+
+def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
+    """, der in Berlin wohnt ,"""
+    if phrase is None or (relative := phrase.relative) is None:
+        return []
+    case = NOMINATIVE if relative.subject is None else VERBS[relative.verb].case
+    pronoun = "denen" if (gender(phrase), case) == ("p", DATIVE) else DEFINITE_ARTICLE[gender(phrase)][case]
+
+    def slot(name: str) -> Sequence[Word]:
+        if name == "relative_pronoun":
+            return [Word(pronoun, frozenset({link + "/r"}))]
+        return write_clause(relative, link + ".relative", "last", phrase)
+
+    return line(NOUN_PHRASES[relative_rule(phrase, relative)].german, link, slot)
+
+
+# -- clauses --------------------------------------------------------------------------------------------------------
+
+
+def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None = None) -> list[Word]:
+    """The words; the order is second, first or last (where the finite verb stands), infinitive or imperative.
+
+    `gap` is the noun of a relative clause, with which the verb agrees where it is the subject.
+    """
+    middle = [word for _, words in sorted(_middle(clause, link), key=lambda part: part[0]) for word in words]
+    rest = [*_relative(clause.object, link + ".object"), *_rest(clause, link)]
+    if order == "infinitive":
+        return [*middle, *_infinitive_with_zu(clause.verb, link), *rest]
+    particle = [_verb(VERBS[clause.verb].particle, link)] if VERBS[clause.verb].particle else []
+    if order == "imperative":
+        return [_verb(imperative(clause.verb), link), *middle, *particle, *rest]
+    subject = _subject(clause, link)
+    finite, end = _finite(clause, link, person(clause.subject or gap))
+    if order == "last":
+        joined = finite if end else Word(VERBS[clause.verb].particle + finite.text, finite.links)
+        return [*subject, *middle, *end, joined, *rest]
+    end = end or particle
+    if order == "second":
+        return [*subject, finite, *middle, *end, *rest]
+    early = middle[:1] if _comes_early(clause, middle) else []
+    return [finite, *early, *subject, *middle[len(early) :], *end, *rest]
+
+
+def _comes_early(clause: Clause, middle: Sequence[Word]) -> bool:
+    """Whether a pronoun comes before the subject: heute freut sich der Mann, but heute freut er sich."""
+    return bool(clause.subject and middle) and not is_pronoun(clause.subject) and middle[0].text in EARLY
+
+
+def _subject(clause: Clause, link: str) -> list[Word]:
+    if clause.subject is None:
+        return []
+    link += ".subject"
+    return [*write_noun_phrase(clause.subject, NOMINATIVE, link), *_relative(clause.subject, link)]
+
+
+def _verb(text: str, link: str) -> Word:
+    return Word(text, frozenset({link + "/verb"}))
+
+
+def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
+    """The finite verb, and the infinitive or participle if there is one."""
+    verb, german = VERBS[clause.verb], TENSES[clause.tense].german
+    if not german:
+        return _verb(present(clause.verb)[who], link), []
+    if clause.tense == "past" and verb.preterite:
+        return _verb(preterite(clause.verb)[who], link), []
+    auxiliary, form = german.split()
+    if form == "participle":
+        return _verb(AUXILIARIES[verb.auxiliary][who], link), [_verb(verb.participle, link)]
+    helper = Word(AUXILIARIES[auxiliary][who], frozenset({link + "/helper"}))
+    return helper, [_verb(verb.particle + verb.infinitive, link)]
+
+
+def _infinitive_with_zu(name: str, link: str) -> list[Word]:
+    """zu lesen, aufzustehen; zu is English `to`, a word of the clause around this one."""
+    verb = VERBS[name]
+    if verb.particle:
+        return [_verb(f"{verb.particle}zu{verb.infinitive}", link)]
+    return [marked("zu/c", link.removesuffix(".complement")), _verb(verb.infinitive, link)]
+
+
+def _rest(clause: Clause, link: str) -> list[Word]:
+    """What follows the last verb: another clause."""
+    inner = clause.complement
+    if inner is None:
+        return []
+
+    def slot(name: str) -> Sequence[Word]:
+        return write_clause(inner, link + ".complement", name.removeprefix("complement."))
+
+    return line(FRAMES[frame(clause)].rest, link, slot)
+
+
+# -- between the verbs ----------------------------------------------------------------------------------------------
+
+
+def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
+    """The parts between the verbs with their fields."""
+    if VERBS[clause.verb].reflexive:
+        yield Field.REFLEXIVE, [_verb(_reflexive(clause.subject), link)]
+    kein = _says_kein(clause)
+    if clause.receiver:
+        yield _receiver_field(clause.receiver), write_noun_phrase(clause.receiver, DATIVE, link + ".receiver")
+    if clause.object:
+        yield _object_field(clause, clause.object), _object(clause, clause.object, link, kein)
+    if clause.negated and not kein:
+        yield Field.NOT, [Word("nicht", frozenset({link + "/not"}))]
+    if clause.place:
+        yield Field.OF_THE_VERB if requires_place(clause) else Field.PLACE, _place(clause, clause.place, link)
+    if clause.predicate:
+        yield Field.PREDICATE, _predicate(clause, link)
+    yield from _adverbs(clause, link)
+
+
+def _adverbs(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
+    if adverb := TIMES.get(clause.time) or FREQUENCIES.get(clause.frequency):
+        yield Field.TIME, line(adverb.german, link + ".time")
+    if clause.manner:
+        is_new = clause.object and not VERBS[clause.verb].preposition and not is_definite(clause.object)
+        words = [Word(MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
+        yield Field.MANNER_BEFORE_NEW if is_new else Field.MANNER, words
+
+
+def _reflexive(subject: NounPhrase | None) -> str:
+    return PRONOUNS[subject.head].reflexive if subject and subject.head in PRONOUNS else "sich"
+
+
+def _says_kein(clause: Clause) -> bool:
+    """Whether the negation is in the object's article: not a book, kein Buch."""
+    if not clause.negated or clause.object is None or frame(clause) == "comparison":
+        return False
+    return not is_definite(clause.object) and not VERBS[clause.verb].preposition
+
+
+def _receiver_field(receiver: NounPhrase) -> Field:
+    if is_pronoun(receiver):
+        return Field.PRONOUN
+    return Field.KNOWN_RECEIVER if is_definite(receiver) else Field.RECEIVER
+
+
+def _object_field(clause: Clause, what: NounPhrase) -> Field:
+    verb = VERBS[clause.verb]
+    if clause.verb == "be":
+        return Field.COMPARED
+    if verb.preposition:
+        return Field.OF_THE_VERB
+    if is_pronoun(what):
+        return Field.PRONOUN
+    late = bool(clause.frequency) and FREQUENCIES[clause.frequency].late
+    early = clause.negated or late or verb.case == DATIVE
+    return Field.KNOWN_OBJECT if early and is_definite(what) else Field.OBJECT
+
+
+def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Word]:
+    """The object with its preposition, in its case; or who somebody is, or is compared with."""
+    verb, negation = VERBS[clause.verb], link + "/not" if kein else ""
+    link += ".object"
+    if clause.verb != "be":
+        before = [_verb(verb.preposition, link.removesuffix(".object"))] if verb.preposition else []
+        return [*before, *write_noun_phrase(what, verb.case, link, negation)]
+    if clause.predicate:
+        return [marked("als/c", link.removesuffix(".object")), *write_noun_phrase(what, NOMINATIVE, link)]
+    if not what.adjective and not kein:  # er ist Lehrer
+        what = what._replace(determiner="")
+    return write_noun_phrase(what, NOMINATIVE, link, negation)
+
+
+def _predicate(clause: Clause, link: str) -> list[Word]:
+    """sehr alt, älter."""
+    entry = ADJECTIVES[clause.predicate]
+    before = [Word(DEGREES[clause.degree].german, frozenset({link + "/degree"}))] if clause.degree else []
+    text = entry.german_comparative if clause.object else entry.german
+    return [*before, Word(text, frozenset({link + "/predicate"}))]
+
+
+def _place(clause: Clause, place: NounPhrase, link: str) -> list[Word]:
+    """Where (dative) or where to (accusative, but zu and nach with dative)."""
+    verb_frame = VERBS[clause.verb].frame
+    if clause.preposition:
+        preposition = PREPOSITIONS[clause.preposition].german
+        case = ACCUSATIVE if verb_frame == "placing" else DATIVE
+    else:
+        preposition = NOUNS[place.head].prepositions[2 if verb_frame == "motion" else 1]
+        case = ACCUSATIVE if verb_frame == "motion" and preposition == "in" else DATIVE
+    return [marked(preposition + "/p", link), *write_noun_phrase(place, case, link + ".place")]
