@@ -2,12 +2,27 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from transduce.corpus import phrasebook
-from transduce.corpus.phrasebook import Clause, Example, NounPhrase, Sentence, build, sentences, split, tokens, withheld
+from transduce.corpus.phrasebook import (
+    Clause,
+    Example,
+    NounPhrase,
+    Sentence,
+    build,
+    grammar,
+    inflection,
+    lexicon,
+    sentences,
+    split,
+    tokens,
+    withheld,
+)
+from transduce.corpus.phrasebook.draw_clauses import tenses_of
+from transduce.corpus.phrasebook.lexicon import NOUNS, PEOPLE, TIMES, VERBS, adjectives_of, members
 
 I, YOU, HE, SHE, WE, THEY = (NounPhrase(head) for head in ("I", "you", "he", "she", "we", "they"))  # noqa: E741
 
@@ -296,11 +311,11 @@ def phenomena(example: Example) -> Iterator[str]:
         yield "imperative"
     yield from ["relative clause"] * ("relative=Clause" in repr(example.derivation))
     for clause in clauses(example):
-        verb = phrasebook._verbs()[clause.verb]
+        verb = clause.entry
         perfect = clause.tense in ("past", "perfect") and not verb.preterite
-        yield from ["separable"] * bool(verb.particle) + ["reflexive"] * verb.reflexive
+        yield from ["separable"] * bool(verb.particle) + ["reflexive"] * bool(verb.reflexive)
         yield from ["dative verb"] * (verb.frame == "dative") + ["two objects"] * (verb.frame == "ditransitive")
-        yield from [f"perfect with {verb.auxiliary}"] * perfect + ["future"] * (clause.tense == "future")
+        yield from [f"perfect with {verb.auxiliary or 'haben'}"] * perfect + ["future"] * (clause.tense == "future")
         yield from ["modal"] * (clause.tense in MODAL) + ["time"] * bool(clause.time) + ["manner"] * bool(clause.manner)
         yield from ["place"] * bool(clause.place)
 
@@ -338,9 +353,10 @@ def test_every_phenomenon_occurs(sample: list[Example]) -> None:
 
 def test_verbs_stand_where_they_belong(sample: list[Example]) -> None:
     """After weil, dass, ob and obwohl nothing follows the finite verb; in a statement it comes second."""
-    finite = {form for verb in phrasebook._verbs().values() for form in (*verb.finite, *verb.preterite)}
-    finite |= {form for forms in phrasebook._table("auxiliaries").values() for form in forms.split()}
-    finite |= {verb.particle + form for verb in phrasebook._verbs().values() for form in verb.finite}
+    finite = {form for forms in grammar.AUXILIARIES.values() for form in forms}
+    for name, verb in VERBS.items():
+        finite |= {*inflection.present(name), *inflection.preterite(name)}
+        finite |= {verb.particle + form for form in inflection.present(name)}
     for example in sample:
         for part in re.findall(r"\b(?:[Ww]eil|dass|ob|[Oo]bwohl|bevor|während|[Ww]enn) ([^,.?!]*)", example.german):
             assert part.split()[-1] in finite, example.german
@@ -396,7 +412,7 @@ def test_every_word_is_known_from_training(halves: tuple[list[Example], list[Exa
     words = [word for example in held_out for word in tokens(example.german)]
     assert sum(word not in seen for word in words) < 0.004 * len(words)  # rare inflections of known words
     english = Counter(word.lower() for example in train for word in tokens(example.english))
-    for lemma in phrasebook.lemmas():
+    for lemma in lemmas():
         forms = lemma_forms(lemma)
         assert sum(english[form] for form in forms) >= 20, lemma
 
@@ -405,14 +421,44 @@ def lemma_forms(lemma: str) -> set[str]:
     """The English tokens that the first word of a lemma can be."""
     word = lemma.split()[0]
     forms = {word.lower()}
-    if lemma in phrasebook._verbs():
-        forms |= set(phrasebook._verbs()[lemma].forms.values()) | ({"am", "are"} if lemma == "be" else set())
-    if lemma in phrasebook._nouns():
-        forms |= {phrasebook._nouns()[lemma].plural}
+    if lemma in VERBS:
+        forms |= set(VERBS[lemma].forms.values()) | ({"am", "are"} if lemma == "be" else set())
+    if lemma in NOUNS:
+        forms |= {NOUNS[lemma].plural}
     return forms
 
 
+def lemmas() -> list[str]:
+    """Every entry of the lexicon, once per English word or phrase and kind."""
+    adverbs = (lexicon.MANNERS, lexicon.FREQUENCIES, lexicon.DEGREES, lexicon.PREPOSITIONS, TIMES)
+    tables = (NOUNS, VERBS, lexicon.PRONOUNS, lexicon.DETERMINERS, lexicon.ADJECTIVES, *adverbs)
+    return [name for table in tables for name in table]
+
+
+def distinct_sentences() -> int:
+    """A lower bound: "The <adjective> <person> <past tense> the <adjective> <noun> <time>." with transitive verbs.
+
+    Each choice is read back from its own place in the English sentence, so no two of these are the same.
+    """
+
+    def described(heads: Iterable[str], but: set[str]) -> int:
+        return sum(len(adjectives_of(head)) for head in heads if not NOUNS[head].tags & but)
+
+    total = 0
+    for name, verb in VERBS.items():
+        if verb.frame == "transitive" and not verb.state and "past" in tenses_of(name):
+            people = [who for who in members(PEOPLE) if NOUNS[who].tags & verb.classes["subject"]]
+            things = members(verb.classes["object"])
+            total += described(people, {"kin"}) * described(things, {"person", "bare", "alcohol"})
+    return total * sum("past" in time.goes_with for time in TIMES.values())
+
+
 def test_size() -> None:
-    assert len(phrasebook.lemmas()) >= 300
-    assert len(phrasebook.rules()) >= 40
-    assert phrasebook.distinct_sentences() >= 10**7
+    rules = (grammar.SENTENCES, grammar.FRAMES, grammar.TENSES, grammar.NOUN_PHRASES)
+    assert len(lemmas()) >= 300
+    assert sum(map(len, rules)) >= 40
+    assert distinct_sentences() >= 10**7
+
+
+def test_public_names() -> None:
+    assert all(hasattr(phrasebook, name) for name in phrasebook.__all__)

@@ -39,11 +39,6 @@ def sizes_for(pairs: int) -> Sizes:
     return next(row for row in TABLE if pairs <= row.up_to)
 
 
-def corpus_options(pairs: int) -> Mapping[str, Any]:
-    """What is chosen before the text is split into pieces."""
-    return {"data.vocab_size": sizes_for(pairs).vocab_size}
-
-
 def model_options(pairs: int) -> Mapping[str, Any]:
     """The shape of the model and its batches."""
     row = sizes_for(pairs)

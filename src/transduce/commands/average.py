@@ -11,21 +11,27 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     Args:
         model: The folder of a training, finished or not.
         out: The model folder to write.
-        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one.
+        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Those count that were
+            saved every train.save_every updates, and the last.
     """
     from transduce import bundle  # torch: too slow for --help
     from transduce.model.build import count_parameters
     from transduce.runs.card import averaged_card
     from transduce.tokens.tokenizer import Tokenizer
+    from transduce.training.checkpoint import regular
 
+    if last < 1:
+        raise UserError(f"--last must be at least 1, not {last}.")
     if out.exists():
         raise UserError(f"{out} exists already; give another folder with --out.")
     config = bundle.read_config(model)
-    chosen = bundle.checkpoints(model)[-last:]
-    if len(chosen) < last:
-        raise UserError(
-            f"{model} has {len(chosen)} checkpoints, not {last}; set --last {len(chosen)} or train.keep_last higher."
-        )
+    # Others are there because something was interrupted, or were the best, and have no place in an average.
+    found = [path for path in regular(model / bundle.CHECKPOINTS, config.train.save_every) if bundle.step_of(path)]
+    if not found:
+        raise UserError(f"{model} holds no checkpoints to average; name the folder of a training.")
+    if len(found) < last:
+        raise UserError(f"{model} has {len(found)} regular checkpoints, not {last}; give --last {len(found)} or less.")
+    chosen = found[-last:]
     steps = [bundle.step_of(path) for path in chosen]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     bundle.publish_model(

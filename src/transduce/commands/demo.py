@@ -13,9 +13,9 @@ from transduce.errors import UserError
 from transduce.journal import duration, read_events, say
 
 if TYPE_CHECKING:
-    from transduce.corpus.phrasebook import Example
+    from transduce.corpus.phrasebook.pairs import Example
 
-TRAIN, VALID, TEST = 16_000, 300, 500  # sentences
+TRAIN, VALID, TEST = 40_000, 300, 500  # sentences
 SHOWN = 8
 SEED = 1
 
@@ -28,7 +28,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     Args:
         out: The folder to write: the text, the model and report.html.
     """
-    from transduce.corpus.phrasebook import split
+    from transduce.corpus.phrasebook.sampling import split
     from transduce.runs.train import train  # torch: too slow for --help
 
     text, model = out / "text", out / "model"

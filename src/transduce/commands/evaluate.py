@@ -1,16 +1,15 @@
 """`transduce evaluate`."""
 
 import json as json_format
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from transduce.commands.options import Assignments
+from transduce.commands.output import check_output, print_table, write_lines
 from transduce.commands.recipes import Files
-from transduce.config import configure, flatten, parse_assignments
+from transduce.config import parse_assignments
 from transduce.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,97 +21,114 @@ def evaluate(
     hypothesis: str = "",
     against: str = "",
     ensemble: Files = (),
-    tokenize: str = "13a",
+    tokenize: str = "",
     output: Path | None = None,
     json: bool = False,
     assignments: Assignments = (),
 ) -> None:
     """Score a model's translations, or output that is there already: BLEU, chrF and TER, with signatures.
 
-    `transduce evaluate MODEL SOURCE REFERENCE` translates and scores; `transduce evaluate --hypothesis FILE REFERENCE`
-    scores a file; with --against a second file, the two are compared by paired bootstrap.
+    With MODEL SOURCE REFERENCE, translate the source and compare with the reference; with `--hypothesis FILE REFERENCE`
+    score a file that is there already; with `--hypothesis FILE --against FILE2 REFERENCE` compare two, by paired
+    bootstrap. Of BLEU and chrF more is better, of TER and perplexity less.
 
     Args:
         arguments: MODEL SOURCE REFERENCE, or with --hypothesis the REFERENCE alone.
         hypothesis: A file of translations to score.
         against: Another file of translations of the same sentences, to compare with.
         ensemble: More model folders with the same vocabulary.
-        tokenize: How sacreBLEU splits words for BLEU: 13a, intl, char, none (the text is tokenised already).
+        tokenize: How sacreBLEU splits words for BLEU: 13a, intl, char, none (the text is tokenised already); by
+            default as the model's data.bleu_tokenize says, and without a model 13a.
         output: Write the translations to this file.
         json: Print a JSON object, for programs.
     """
     if hypothesis:
-        _evaluate_files(arguments, hypothesis, against, tokenize, json)
+        if output or ensemble or assignments:
+            raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
+        _evaluate_files(arguments, hypothesis, against, tokenize or "13a", json)
         return
-    if len(arguments) != 3 or against:
+    if against:
+        raise UserError("--against compares with the file that --hypothesis names; give both, and the REFERENCE.")
+    if len(arguments) != 3:
         raise UserError(
-            "Give MODEL SOURCE REFERENCE, or --hypothesis FILE REFERENCE (see 'transduce evaluate --help')."
+            f"Give MODEL SOURCE REFERENCE, or --hypothesis FILE REFERENCE, not {len(arguments)} arguments; see "
+            "'transduce evaluate --help'."
         )
     model, source, reference = arguments
     given = parse_assignments(assignments)
-    from transduce import bundle  # torch: too slow for --help
     from transduce.corpus.pairs import read_pairs
-    from transduce.files import write_text
+    from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
     from transduce.runs.evaluate import as_json
     from transduce.runs.evaluate import evaluate as measure
 
-    pairs = list(read_pairs([source, reference]))
-    models = [bundle.load(folder) for folder in (model, *ensemble)]
-    config = configure(flatten(models[0].config), given).decode
-    found = measure(models, pairs, config, tokenize=tokenize)
     if output:
-        write_text(output, "".join(f"{translation.text}\n" for translation in found.translations))
+        check_output(output, [source, reference])
+    pairs = list(read_pairs([source, reference]))
+    models = load_models([model, *ensemble])
+    config = decode_config(models[0].config, given)
+    found = measure(models, pairs, config, tokenize=tokenize or models[0].config.data.bleu_tokenize)
+    if output:
+        write_lines(output, [translation.text for translation in found.translations])
+    facts, perplexity = as_json(found), found.perplexity
     if json:
-        print(json_format.dumps(as_json(found), ensure_ascii=False, indent=1))
+        _print_json(facts)
         return
     _print_scores(found.scores)
-    perplexity = found.perplexity
     print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,}), ", end="")
     print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,})")
-    print(f"{len(pairs):,} sentences translated in {found.seconds:.1f} s with beam {config.beam_size}")
+    print(f"{len(pairs):,} sentences translated in {found.seconds:.1f} s with beam {config.beam_size}", end="")
+    print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
 def _evaluate_files(arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, json: bool) -> None:
     if len(arguments) != 1:
-        raise UserError("With --hypothesis give one more file, the REFERENCE.")
-    from transduce.corpus.plain import read_lines
+        raise UserError(f"With --hypothesis give one more file, the REFERENCE, not {len(arguments)}.")
+    from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.evaluation.scores import compare, score  # sacrebleu: too slow for --help
 
-    reference = list(read_lines(arguments[0]))
-    first = list(read_lines(hypothesis))
+    def read(file: str) -> list[str]:
+        return list(without_byte_order_mark(read_lines(file)))
+
+    reference, output = read(arguments[0]), read(hypothesis)
     if against:
-        comparisons = compare(first, list(read_lines(against)), reference, tokenize=tokenize)
+        comparisons = compare(output, read(against), reference, tokenize=tokenize)
         if json:
-            print(json_format.dumps([_comparison_json(each) for each in comparisons], indent=1))
+            _print_json([_comparison_json(each) for each in comparisons])
         else:
             _print_comparisons(comparisons, hypothesis, against)
         return
-    scores = score(first, reference, tokenize=tokenize)
+    scores = score(output, reference, tokenize=tokenize)
     if json:
-        print(json_format.dumps({"sentences": len(first), "scores": [each._asdict() for each in scores]}, indent=1))
+        _print_json({"sentences": len(reference), "scores": [each._asdict() for each in scores]})
     else:
         _print_scores(scores)
 
 
 def _print_scores(scores: "Sequence[Score]") -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("metric", "score", "95 %", "signature"):
-        table.add_column(heading, overflow="fold")
-    for each in scores:
-        table.add_row(each.name, f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}", each.signature)
-    Console(highlight=False, markup=False, soft_wrap=True).print(table)
+    rows = [(each.name, f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}", each.signature) for each in scores]
+    print_table([("metric", "score", "95 %", "signature"), *rows])
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("metric", first, second, "difference", "p", "signature"):
-        table.add_column(heading, overflow="fold")
+    rows = [("metric", first, second, "difference", "p", "signature")]
     for name, one, two, p in comparisons:
         verdict = f"{p:.3f}" + (" (significant)" if p < 0.05 else "")
-        table.add_row(
-            name, f"{one.value:.2f}", f"{two.value:.2f}", f"{two.value - one.value:+.2f}", verdict, one.signature
-        )
-    Console(highlight=False, markup=False, soft_wrap=True).print(table)
+        figures = f"{one.value:.2f}", f"{two.value:.2f}", f"{two.value - one.value:+.2f}"
+        rows.append((name, *figures, verdict, one.signature))
+    print_table(rows)
+
+
+def _print_json(value: Any) -> None:
+    print(json_format.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for the numbers that JSON does not know."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _comparison_json(comparison: "Comparison") -> dict[str, Any]:

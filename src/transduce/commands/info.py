@@ -1,12 +1,11 @@
 """`transduce info`."""
 
+import dataclasses
 import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
+from transduce.commands.output import print_table
 from transduce.config import flatten
 from transduce.journal import duration
 
@@ -30,14 +29,9 @@ def info(model: Path, /, *, json: bool = False) -> None:
             "metrics": description.metrics,
             "finished": description.finished,
         }
-        print(json_format.dumps(whole, ensure_ascii=False, indent=1, default=str))
+        print(json_format.dumps(whole, ensure_ascii=False, indent=1, default=dataclasses.asdict))
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in _facts(description):
-        table.add_row(name, value)
-    Console(highlight=False, markup=False).print(table)
+    print_table(_facts(description))
 
 
 def _facts(description: "Description") -> list[tuple[str, str]]:

@@ -27,6 +27,9 @@ def gather(
 ) -> dict[str, Any]:
     """The options of the recipe, with the corpus arguments and then the assignments over them."""
     found = read_recipe(*read_text(recipe)) if recipe else {}
+    for file in (*train, *valid, *test):
+        if file.endswith(".toml"):
+            raise UserError(f"{file} stands among the files of the corpus; a recipe is named before the options.")
     if train:
         found["data.corpora"] = [{"files": list(train)}]
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
@@ -39,6 +42,8 @@ def read_text(recipe: str) -> tuple[str, str]:
     """Text and name of a recipe: a file, or by its name one of those that come with transduce."""
     path = Path(recipe)
     if path.is_file():
+        if path.suffix != ".toml":
+            raise UserError(f"{recipe} is not a recipe, whose name ends in .toml; a corpus is given with --train.")
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:

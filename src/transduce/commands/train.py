@@ -4,6 +4,7 @@ from pathlib import Path
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.errors import UserError
 
 
 def train(
@@ -38,6 +39,8 @@ def train(
         keep_optimizer: With --init, go on with the optimiser's state, too.
         tensorboard: Also write TensorBoard event files into the model folder.
     """
+    if keep_optimizer and not init:
+        raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce.runs.train import train as run  # torch: too slow for --help
 

@@ -2,18 +2,22 @@
 
 import dataclasses
 import json as json_format
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
+from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
-from transduce.errors import UserError
 from transduce.journal import say
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translation
+
+SECONDS_BETWEEN_REPORTS = 25.0
 
 
 def translate(
@@ -21,7 +25,7 @@ def translate(
     /,
     *,
     input: str = "-",
-    output: Path | None = None,
+    output: Path = STANDARD_OUTPUT,
     ensemble: Files = (),
     beam_size: int | None = None,
     length_penalty: float | None = None,
@@ -36,7 +40,7 @@ def translate(
     Args:
         model: A model folder.
         input: The file to translate, possibly compressed; - is the standard input.
-        output: The file to write; without it, the standard output.
+        output: The file to write, which is there when all of it is; - is the standard output.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
         beam_size: Hypotheses kept per sentence; 1 is greedy.
         length_penalty: Alpha of the length penalty; more prefers longer translations.
@@ -46,38 +50,26 @@ def translate(
     given = parse_assignments(assignments)
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
-    from transduce.corpus.plain import read_lines
+    from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.decoding.loading import load  # torch: too slow for --help
 
-    if output is not None and output.exists() and Path(input).exists() and output.samefile(input):
-        raise UserError(f"--output {output} is the file that is read; give another one.")
+    check_output(output, [input])
     translator = load([model, *map(Path, ensemble)], given)
-    lines = _texts(translator.translate_lines(read_lines(input), n_best=n_best), json or n_best > 1)
-    if output is None:
-        for line in lines:
-            print(line)
-    else:
-        _write(output, lines)
+    if input == "-" and sys.stdin.isatty():
+        say("Type the lines to translate; Ctrl-D behind the last one.")
+    translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)
+    write_lines(output, _texts(translations, json or n_best > 1))
 
 
-def _texts(translations: "Iterator[Translation]", json: bool) -> Iterator[str]:
-    cut = 0
-    for translation in translations:
+def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:
+    """The lines to write, while telling how far it is and at the end how many were cut off."""
+    cut, began = 0, time.monotonic()
+    told = began
+    for number, translation in enumerate(translations, start=1):
         cut += "cut" in translation.flags
+        if time.monotonic() - told > SECONDS_BETWEEN_REPORTS:
+            told = time.monotonic()
+            say(f"{number:,} lines translated, {number / (told - began):,.1f} a second")
         yield json_format.dumps(dataclasses.asdict(translation), ensure_ascii=False) if json else translation.text
     if cut:
         say(f"{cut:,} translations were cut off at the length limit (decode.max_extra_tokens); --json marks them.")
-
-
-def _write(output: Path, lines: Iterator[str]) -> None:
-    """Line by line into a file beside `output`, which takes its place when all is there."""
-    aside = output.with_name(f".{output.name}.aside")
-    try:
-        with aside.open("w", encoding="utf-8", newline="\n") as file:
-            for line in lines:
-                file.write(line + "\n")
-        aside.replace(output)
-    except OSError as error:
-        raise UserError(f"{output} can't be written: {error.strerror}.") from None
-    finally:
-        aside.unlink(missing_ok=True)

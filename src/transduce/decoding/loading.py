@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from transduce import bundle
-from transduce.config import configure, flatten
+from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.decoding.translator import Translator, shared_tokenizer
+from transduce.errors import UserError
 
 
 def load(
@@ -24,11 +25,27 @@ def load(
     GPU if there is one. threads: of the CPU, 0: torch's own choice.
     Raises UserError that names what is missing, damaged, of a newer format, or has another vocabulary.
     """
-    folders = [folders] if isinstance(folders, (str, Path)) else folders
+    models = load_models([folders] if isinstance(folders, (str, Path)) else folders, device=device, threads=threads)
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+    return Translator([model.model for model in models], tokenizer, decode_config(models[0].config, options or {}))
+
+
+def load_models(
+    folders: Sequence[Path | str], *, device: torch.device | str | None = None, threads: int = 0
+) -> list[bundle.Bundle]:
+    """The models of several folders, on one device; arguments and what is raised as for `load`."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if threads:
         torch.set_num_threads(threads)
-    models = [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
-    config = configure(flatten(models[0].config), options or {})
-    return Translator([model.model for model in models], tokenizer, config.decode)
+    return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
+
+
+def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
+    """How to search: the given options over those of the training.
+
+    Raises UserError for an option of anything else, which a finished model would pass over in silence.
+    """
+    for name in options:
+        if name.startswith(("model.", "data.", "train.")):
+            raise UserError(f"{name} can't be set for a model that is trained; only the options decode.… can.")
+    return configure(flatten(config), options).decode

@@ -1,13 +1,15 @@
-"""What a sentence is before it has words in either language: its noun phrases, clauses and rule.
+"""What a sentence is before it has words in either language: its noun phrases, its clauses and its rule.
 
-The fields hold English names of the lexicon and the grammar. The functions say what both languages need to know.
+The fields hold English names of the lexicon and the grammar; the properties say what both languages need to know.
 """
 
 from typing import NamedTuple
 
-from transduce.corpus.phrasebook.lexicon import NOUNS, PERSONS, POSSESSIVES, PRONOUNS, QUANTIFIERS, VERBS
+from transduce.corpus.phrasebook.lexicon import ER, NOUNS, POSSESSIVES, PRONOUNS, VERBS, WIR, Verb
 
+QUANTIFIERS = ("every", "no", "all", "some", "many")
 DEFINITE = ("the", "this", "these", "every", "all", *POSSESSIVES)
+DEFINITE_PATTERNS = ("pronoun", "name", "names", "possessed", "pair")
 
 
 class NounPhrase(NamedTuple):
@@ -20,6 +22,66 @@ class NounPhrase(NamedTuple):
     rule: str = ""  # "names", "possessed", "part" or "pair", which have an owner
     owner: "NounPhrase | None" = None
     relative: "Clause | None" = None  # whose subject or object is None: the noun itself
+
+    @property
+    def pattern(self) -> str:
+        """The rule of `[noun_phrases]` that it follows, its relative clause apart."""
+        if self.rule or self.is_pronoun:
+            return self.rule or "pronoun"
+        if "name" in self.tags:
+            return "name"
+        if self.adjective:
+            return "described" if self.determiner else "bare_described"
+        return "plain" if self.determiner else "bare"
+
+    @property
+    def relative_pattern(self) -> str:
+        """The rule of `[noun_phrases]` for its relative clause: that, who or whom."""
+        if "person" not in self.tags:
+            return "that"
+        return "who" if self.relative and self.relative.subject is None else "whom"
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The tags of the noun; a pronoun has none."""
+        return NOUNS[self.head].tags if self.head in NOUNS else frozenset()
+
+    @property
+    def gender(self) -> str:
+        """The German gender, p in the plural."""
+        return "p" if self.plural else NOUNS[self.head].gender
+
+    @property
+    def person(self) -> int:
+        """Which of PERSONS the verb agrees with."""
+        if self.is_pronoun:
+            return PRONOUNS[self.head].person
+        return WIR if self.plural or self.rule == "pair" else ER
+
+    @property
+    def is_pronoun(self) -> bool:
+        """Whether it is I, you, he …"""
+        return self.head in PRONOUNS
+
+    @property
+    def is_person(self) -> bool:
+        """Whether somebody is meant, by a noun, a name or a pronoun."""
+        return self.is_pronoun or not self.tags.isdisjoint(("person", "someone"))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is a person or an animal."""
+        return self.is_person or "animal" in self.tags
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether it is clear who or what is meant."""
+        return self.determiner in DEFINITE or self.pattern in DEFINITE_PATTERNS
+
+    @property
+    def is_quantified(self) -> bool:
+        """Whether it says of how many something is true."""
+        return self.determiner in QUANTIFIERS
 
 
 class Clause(NamedTuple):
@@ -40,6 +102,25 @@ class Clause(NamedTuple):
     degree: str = ""
     complement: "Clause | None" = None
 
+    @property
+    def entry(self) -> Verb:
+        """What the lexicon says of its verb."""
+        return VERBS[self.verb]
+
+    @property
+    def frame(self) -> str:
+        """The rule of `[frames]` that it follows: that of its verb, but `be` has three."""
+        if self.verb == "be":
+            return "profession" if not self.predicate else "comparison" if self.object else "copula"
+        found = self.entry.frame
+        turned = found == "particle_transitive" and self.object and self.object.is_pronoun  # picks it up
+        return "particle_pronoun" if turned else found
+
+    @property
+    def requires_place(self) -> bool:
+        """Whether the verb is incomplete without a place: where one lives, goes or puts something."""
+        return self.entry.frame in ("motion", "dwelling", "posture", "placing")
+
 
 class Sentence(NamedTuple):
     """A rule of `[sentences]` with its one or two clauses, and the time or noun phrase that it starts with."""
@@ -50,81 +131,7 @@ class Sentence(NamedTuple):
     time: str = ""
     topic: NounPhrase | None = None
 
-    def clauses(self) -> list[Clause]:
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
         """The main clause, and the other one if there is one."""
-        return [self.main, self.other] if self.other else [self.main]
-
-
-def tags(phrase: NounPhrase) -> frozenset[str]:
-    """The tags of the noun; a pronoun has none."""
-    return NOUNS[phrase.head].tags if phrase.head in NOUNS else frozenset()
-
-
-def is_pronoun(phrase: NounPhrase | None) -> bool:
-    """Whether there is a phrase and it is a pronoun."""
-    return phrase is not None and phrase.head in PRONOUNS
-
-
-def is_person(phrase: NounPhrase) -> bool:
-    """Whether somebody is meant, by a noun, a name or a pronoun."""
-    return is_pronoun(phrase) or bool(tags(phrase) & {"person", "someone"})
-
-
-def is_alive(phrase: NounPhrase) -> bool:
-    """Whether it is a person or an animal."""
-    return is_person(phrase) or "animal" in tags(phrase)
-
-
-def is_definite(phrase: NounPhrase) -> bool:
-    """Whether it is known who or what is meant."""
-    return phrase.determiner in DEFINITE or noun_phrase_rule(phrase) in (
-        "pronoun", "name", "names", "possessed", "pair",
-    )  # fmt: skip
-
-
-def is_quantified(phrase: NounPhrase | None) -> bool:
-    """Whether there is a phrase and it says how many: every, no, all, some, many."""
-    return phrase is not None and phrase.determiner in QUANTIFIERS
-
-
-def person(phrase: NounPhrase | None) -> int:
-    """Which of PERSONS the verb agrees with; er without a subject."""
-    if phrase and phrase.head in PRONOUNS:
-        return PRONOUNS[phrase.head].person
-    return PERSONS.index("wir" if phrase and (phrase.plural or phrase.rule == "pair") else "er")
-
-
-def gender(phrase: NounPhrase) -> str:
-    """The German gender, p in the plural."""
-    return "p" if phrase.plural else NOUNS[phrase.head].gender
-
-
-def noun_phrase_rule(phrase: NounPhrase) -> str:
-    """The rule of `[noun_phrases]` that a noun phrase follows, its relative clause apart."""
-    if phrase.rule or is_pronoun(phrase):
-        return phrase.rule or "pronoun"
-    if "name" in tags(phrase):
-        return "name"
-    if phrase.adjective:
-        return "described" if phrase.determiner else "bare_described"
-    return "plain" if phrase.determiner else "bare"
-
-
-def relative_rule(phrase: NounPhrase, relative: Clause) -> str:
-    """The rule of `[noun_phrases]` for a noun with a relative clause: that, who or whom."""
-    if "person" not in tags(phrase):
-        return "that"
-    return "who" if relative.subject is None else "whom"
-
-
-def frame(clause: Clause) -> str:
-    """The rule of `[frames]` that a clause follows: that of its verb, but `be` has three."""
-    if clause.verb == "be":
-        return "profession" if not clause.predicate else "comparison" if clause.object else "copula"
-    found = VERBS[clause.verb].frame
-    return "particle_pronoun" if found == "particle_transitive" and is_pronoun(clause.object) else found
-
-
-def requires_place(clause: Clause) -> bool:
-    """Whether the verb is incomplete without a place: where one lives, goes or puts something."""
-    return VERBS[clause.verb].frame in ("motion", "dwelling", "posture", "placing")
+        return (self.main, self.other) if self.other else (self.main,)

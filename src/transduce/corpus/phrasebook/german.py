@@ -7,43 +7,10 @@ stands is the `order` that the rule asks for.
 from collections.abc import Iterator, Sequence
 from enum import IntEnum, auto
 
-from transduce.corpus.phrasebook.derivation import (
-    Clause,
-    NounPhrase,
-    frame,
-    gender,
-    is_definite,
-    is_pronoun,
-    noun_phrase_rule,
-    person,
-    relative_rule,
-    requires_place,
-)
+from transduce.corpus.phrasebook import inflection, lexicon
+from transduce.corpus.phrasebook.derivation import Clause, NounPhrase
 from transduce.corpus.phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
-from transduce.corpus.phrasebook.inflection import (
-    DEFINITE_ARTICLE,
-    adjective,
-    determiner,
-    imperative,
-    noun,
-    present,
-    preterite,
-)
-from transduce.corpus.phrasebook.lexicon import (
-    ACCUSATIVE,
-    ADJECTIVES,
-    DATIVE,
-    DEGREES,
-    FREQUENCIES,
-    GENITIVE,
-    MANNERS,
-    NOMINATIVE,
-    NOUNS,
-    PREPOSITIONS,
-    PRONOUNS,
-    TIMES,
-    VERBS,
-)
+from transduce.corpus.phrasebook.lexicon import ACCUSATIVE, DATIVE, ER, GENITIVE, NOMINATIVE, PRONOUNS
 
 EARLY = ("mich", "mir", "dich", "dir", "ihn", "ihm", "ihr", "uns", "ihnen", "sich")  # not sie: it could be the subject
 
@@ -81,39 +48,39 @@ def write_noun_phrase(phrase: NounPhrase, case: int, link: str, negation: str = 
             return write_noun_phrase(phrase.owner, case if phrase.rule == "pair" else GENITIVE, link + ".owner")
         return [Word(_inflected(phrase, name, case, bool(negation)), frozenset({f"{link}/{name}"}))]
 
-    words = line(NOUN_PHRASES[noun_phrase_rule(phrase)].german, link, slot)
+    words = line(NOUN_PHRASES[phrase.pattern].german, link, slot)
     if negation and phrase.determiner:
         words[0] = Word(words[0].text, words[0].links | {negation})
     elif negation:
-        words.insert(0, Word(determiner("no", gender(phrase), case), frozenset({negation})))
+        words.insert(0, Word(inflection.determiner("no", phrase.gender, case), frozenset({negation})))
     return words
 
 
 def _inflected(phrase: NounPhrase, name: str, case: int, negated: bool) -> str:
     """The determiner, adjective or head of a noun phrase."""
-    if phrase.head in PRONOUNS:
+    if phrase.is_pronoun:
         return PRONOUNS[phrase.head].cases[case]
     article = "no" if negated else phrase.determiner
     if name == "determiner":
-        return determiner(article, gender(phrase), case)
+        return inflection.determiner(article, phrase.gender, case)
     if name == "adjective":
-        return adjective(phrase.adjective, article, gender(phrase), case)
-    return noun(phrase.head, phrase.plural, case)
+        return inflection.adjective(phrase.adjective, article, phrase.gender, case)
+    return inflection.noun(phrase.head, phrase.plural, case)
 
 
 def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
     """, der in Berlin wohnt ,"""
     if phrase is None or (relative := phrase.relative) is None:
         return []
-    case = NOMINATIVE if relative.subject is None else VERBS[relative.verb].case
-    pronoun = "denen" if (gender(phrase), case) == ("p", DATIVE) else DEFINITE_ARTICLE[gender(phrase)][case]
+    case = NOMINATIVE if relative.subject is None else relative.entry.case
+    pronoun = "denen" if (phrase.gender, case) == ("p", DATIVE) else inflection.DEFINITE_ARTICLE[phrase.gender][case]
 
     def slot(name: str) -> Sequence[Word]:
         if name == "relative_pronoun":
             return [Word(pronoun, frozenset({link + "/r"}))]
         return write_clause(relative, link + ".relative", "last", phrase)
 
-    return line(NOUN_PHRASES[relative_rule(phrase, relative)].german, link, slot)
+    return line(NOUN_PHRASES[phrase.relative_pattern].german, link, slot)
 
 
 # -- clauses --------------------------------------------------------------------------------------------------------
@@ -125,27 +92,33 @@ def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None =
     `gap` is the noun of a relative clause, with which the verb agrees where it is the subject.
     """
     middle = [word for _, words in sorted(_middle(clause, link), key=lambda part: part[0]) for word in words]
-    rest = [*_relative(clause.object, link + ".object"), *_rest(clause, link)]
+    rest = [*_relative(clause.object, link + ".object"), *_complement(clause, link)]
     if order == "infinitive":
-        return [*middle, *_infinitive_with_zu(clause.verb, link), *rest]
-    particle = [_verb(VERBS[clause.verb].particle, link)] if VERBS[clause.verb].particle else []
+        return [*middle, *_infinitive_with_zu(clause, link), *rest]
     if order == "imperative":
-        return [_verb(imperative(clause.verb), link), *middle, *particle, *rest]
+        return [_verb(inflection.imperative(clause.verb), link), *middle, *_particle(clause, link), *rest]
+    return [*_around_finite(clause, link, order, middle, clause.subject or gap), *rest]
+
+
+def _around_finite(
+    clause: Clause, link: str, order: str, middle: Sequence[Word], agrees_with: NounPhrase | None
+) -> list[Word]:
+    """The subject, the verbs and what is between them, with the finite verb in its place."""
     subject = _subject(clause, link)
-    finite, end = _finite(clause, link, person(clause.subject or gap))
+    finite, end = _finite(clause, link, agrees_with.person if agrees_with else ER)
     if order == "last":
-        joined = finite if end else Word(VERBS[clause.verb].particle + finite.text, finite.links)
-        return [*subject, *middle, *end, joined, *rest]
-    end = end or particle
+        joined = finite if end else Word(clause.entry.particle + finite.text, finite.links)
+        return [*subject, *middle, *end, joined]
+    end = end or _particle(clause, link)
     if order == "second":
-        return [*subject, finite, *middle, *end, *rest]
+        return [*subject, finite, *middle, *end]
     early = middle[:1] if _comes_early(clause, middle) else []
-    return [finite, *early, *subject, *middle[len(early) :], *end, *rest]
+    return [finite, *early, *subject, *middle[len(early) :], *end]
 
 
 def _comes_early(clause: Clause, middle: Sequence[Word]) -> bool:
     """Whether a pronoun comes before the subject: heute freut sich der Mann, but heute freut er sich."""
-    return bool(clause.subject and middle) and not is_pronoun(clause.subject) and middle[0].text in EARLY
+    return clause.subject is not None and not clause.subject.is_pronoun and middle[:1] != [] and middle[0].text in EARLY
 
 
 def _subject(clause: Clause, link: str) -> list[Word]:
@@ -161,36 +134,39 @@ def _verb(text: str, link: str) -> Word:
 
 def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
     """The finite verb, and the infinitive or participle if there is one."""
-    verb, german = VERBS[clause.verb], TENSES[clause.tense].german
+    verb, german = clause.entry, TENSES[clause.tense].german
     if not german:
-        return _verb(present(clause.verb)[who], link), []
+        return _verb(inflection.present(clause.verb)[who], link), []
     if clause.tense == "past" and verb.preterite:
-        return _verb(preterite(clause.verb)[who], link), []
+        return _verb(inflection.preterite(clause.verb)[who], link), []
     auxiliary, form = german.split()
     if form == "participle":
-        return _verb(AUXILIARIES[verb.auxiliary][who], link), [_verb(verb.participle, link)]
+        return _verb(AUXILIARIES[verb.auxiliary or "haben"][who], link), [_verb(verb.participle, link)]
     helper = Word(AUXILIARIES[auxiliary][who], frozenset({link + "/helper"}))
     return helper, [_verb(verb.particle + verb.infinitive, link)]
 
 
-def _infinitive_with_zu(name: str, link: str) -> list[Word]:
+def _particle(clause: Clause, link: str) -> list[Word]:
+    return [_verb(clause.entry.particle, link)] if clause.entry.particle else []
+
+
+def _infinitive_with_zu(clause: Clause, link: str) -> list[Word]:
     """zu lesen, aufzustehen; zu is English `to`, a word of the clause around this one."""
-    verb = VERBS[name]
-    if verb.particle:
-        return [_verb(f"{verb.particle}zu{verb.infinitive}", link)]
-    return [marked("zu/c", link.removesuffix(".complement")), _verb(verb.infinitive, link)]
+    particle, infinitive = clause.entry.particle, clause.entry.infinitive
+    if particle:
+        return [_verb(f"{particle}zu{infinitive}", link)]
+    return [marked("zu/c", link.removesuffix(".complement")), _verb(infinitive, link)]
 
 
-def _rest(clause: Clause, link: str) -> list[Word]:
+def _complement(clause: Clause, link: str) -> list[Word]:
     """What follows the last verb: another clause."""
-    inner = clause.complement
-    if inner is None:
+    if (inner := clause.complement) is None:
         return []
 
     def slot(name: str) -> Sequence[Word]:
         return write_clause(inner, link + ".complement", name.removeprefix("complement."))
 
-    return line(FRAMES[frame(clause)].rest, link, slot)
+    return line(FRAMES[clause.frame].rest, link, slot)
 
 
 # -- between the verbs ----------------------------------------------------------------------------------------------
@@ -198,8 +174,9 @@ def _rest(clause: Clause, link: str) -> list[Word]:
 
 def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     """The parts between the verbs with their fields."""
-    if VERBS[clause.verb].reflexive:
-        yield Field.REFLEXIVE, [_verb(_reflexive(clause.subject), link)]
+    if clause.entry.reflexive:
+        mine = clause.subject and PRONOUNS.get(clause.subject.head)
+        yield Field.REFLEXIVE, [_verb(mine.reflexive if mine else clause.entry.reflexive, link)]
     kein = _says_kein(clause)
     if clause.receiver:
         yield _receiver_field(clause.receiver), write_noun_phrase(clause.receiver, DATIVE, link + ".receiver")
@@ -208,80 +185,74 @@ def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if clause.negated and not kein:
         yield Field.NOT, [Word("nicht", frozenset({link + "/not"}))]
     if clause.place:
-        yield Field.OF_THE_VERB if requires_place(clause) else Field.PLACE, _place(clause, clause.place, link)
+        yield Field.OF_THE_VERB if clause.requires_place else Field.PLACE, _place(clause, clause.place, link)
     if clause.predicate:
         yield Field.PREDICATE, _predicate(clause, link)
     yield from _adverbs(clause, link)
 
 
 def _adverbs(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
-    if adverb := TIMES.get(clause.time) or FREQUENCIES.get(clause.frequency):
+    if adverb := lexicon.TIMES.get(clause.time) or lexicon.FREQUENCIES.get(clause.frequency):
         yield Field.TIME, line(adverb.german, link + ".time")
     if clause.manner:
-        is_new = clause.object and not VERBS[clause.verb].preposition and not is_definite(clause.object)
-        words = [Word(MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
+        is_new = clause.object and not clause.entry.preposition and not clause.object.is_definite
+        words = [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
         yield Field.MANNER_BEFORE_NEW if is_new else Field.MANNER, words
-
-
-def _reflexive(subject: NounPhrase | None) -> str:
-    return PRONOUNS[subject.head].reflexive if subject and subject.head in PRONOUNS else "sich"
 
 
 def _says_kein(clause: Clause) -> bool:
     """Whether the negation is in the object's article: not a book, kein Buch."""
-    if not clause.negated or clause.object is None or frame(clause) == "comparison":
+    if not clause.negated or clause.object is None or clause.frame == "comparison":
         return False
-    return not is_definite(clause.object) and not VERBS[clause.verb].preposition
+    return not clause.object.is_definite and not clause.entry.preposition
 
 
 def _receiver_field(receiver: NounPhrase) -> Field:
-    if is_pronoun(receiver):
+    if receiver.is_pronoun:
         return Field.PRONOUN
-    return Field.KNOWN_RECEIVER if is_definite(receiver) else Field.RECEIVER
+    return Field.KNOWN_RECEIVER if receiver.is_definite else Field.RECEIVER
 
 
 def _object_field(clause: Clause, what: NounPhrase) -> Field:
-    verb = VERBS[clause.verb]
+    verb = clause.entry
     if clause.verb == "be":
         return Field.COMPARED
     if verb.preposition:
         return Field.OF_THE_VERB
-    if is_pronoun(what):
+    if what.is_pronoun:
         return Field.PRONOUN
-    late = bool(clause.frequency) and FREQUENCIES[clause.frequency].late
+    late = bool(clause.frequency) and "late" in lexicon.FREQUENCIES[clause.frequency].goes_with
     early = clause.negated or late or verb.case == DATIVE
-    return Field.KNOWN_OBJECT if early and is_definite(what) else Field.OBJECT
+    return Field.KNOWN_OBJECT if early and what.is_definite else Field.OBJECT
 
 
 def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Word]:
     """The object with its preposition, in its case; or who somebody is, or is compared with."""
-    verb, negation = VERBS[clause.verb], link + "/not" if kein else ""
-    link += ".object"
+    before, case = [], NOMINATIVE
     if clause.verb != "be":
-        before = [_verb(verb.preposition, link.removesuffix(".object"))] if verb.preposition else []
-        return [*before, *write_noun_phrase(what, verb.case, link, negation)]
-    if clause.predicate:
-        return [marked("als/c", link.removesuffix(".object")), *write_noun_phrase(what, NOMINATIVE, link)]
-    if not what.adjective and not kein:  # er ist Lehrer
+        before, case = [_verb(word, link) for word in clause.entry.preposition.split()], clause.entry.case
+    elif clause.predicate:
+        before = [marked("als/c", link)]
+    elif not what.adjective and not kein:  # er ist Lehrer
         what = what._replace(determiner="")
-    return write_noun_phrase(what, NOMINATIVE, link, negation)
+    return [*before, *write_noun_phrase(what, case, link + ".object", link + "/not" if kein else "")]
 
 
 def _predicate(clause: Clause, link: str) -> list[Word]:
     """sehr alt, älter."""
-    entry = ADJECTIVES[clause.predicate]
-    before = [Word(DEGREES[clause.degree].german, frozenset({link + "/degree"}))] if clause.degree else []
+    entry = lexicon.ADJECTIVES[clause.predicate]
+    before = [Word(lexicon.DEGREES[clause.degree].german, frozenset({link + "/degree"}))] if clause.degree else []
     text = entry.german_comparative if clause.object else entry.german
     return [*before, Word(text, frozenset({link + "/predicate"}))]
 
 
 def _place(clause: Clause, place: NounPhrase, link: str) -> list[Word]:
     """Where (dative) or where to (accusative, but zu and nach with dative)."""
-    verb_frame = VERBS[clause.verb].frame
+    verb_frame = clause.entry.frame
     if clause.preposition:
-        preposition = PREPOSITIONS[clause.preposition].german
+        preposition = lexicon.PREPOSITIONS[clause.preposition].german
         case = ACCUSATIVE if verb_frame == "placing" else DATIVE
     else:
-        preposition = NOUNS[place.head].prepositions[2 if verb_frame == "motion" else 1]
+        preposition = lexicon.NOUNS[place.head].prepositions[2 if verb_frame == "motion" else 1]
         case = ACCUSATIVE if verb_frame == "motion" and preposition == "in" else DATIVE
     return [marked(preposition + "/p", link), *write_noun_phrase(place, case, link + ".place")]

@@ -29,7 +29,11 @@ STRONG = {
     "n": ("es", "es", "em", "es"),
     "p": ("e", "e", "en", "er"),
 }
-BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}  # where ein, kein and mein have no ending
+BARE_EIN = {
+    ("m", NOMINATIVE),
+    ("n", NOMINATIVE),
+    ("n", ACCUSATIVE),
+}  # where ein, kein and mein have no ending
 
 
 @functools.cache
@@ -55,11 +59,11 @@ def preterite(verb: str) -> tuple[str, ...]:
 @functools.cache
 def imperative(verb: str) -> str:
     """arbeite, lies, gib; but fahr, schlaf."""
-    _, _, infinitive, changed, participle = VERBS[verb][3:8]
-    stem, e = _stem(infinitive)
-    if "i" in changed and "e" in stem:
-        return changed
-    return present(verb)[0] if e or participle.endswith(stem + "t") else stem
+    entry = VERBS[verb]
+    stem, e = _stem(entry.infinitive)
+    if "i" in entry.changed and "e" in stem:
+        return entry.changed
+    return present(verb)[0] if e or entry.participle.endswith(stem + "t") else stem
 
 
 def _stem(infinitive: str) -> tuple[str, str]:

@@ -15,10 +15,14 @@ from transduce.corpus.phrasebook.grammar import FRAMES, read
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 GENDERS = {"der": "m", "die": "f", "das": "n"}  # "p" is the plural
-PERSONS = ("ich", "du", "er", "wir")  # the finite forms of a verb: nobody is addressed as ihr, and sie has wir's form
+PERSONS = {"ich": 0, "du": 1, "er": 2, "wir": 3}  # whose form a verb has: ihr is not used, sie (they) is like wir
+GERMAN_VERB = re.compile(
+    r"((?P<reflexive>sich) )?((?P<particle>\S+)-)?(?P<infinitive>\w+)(\((?P<changed>[^)]+)\))? (?P<participle>\w+)"
+    r"( (?P<auxiliary>sein))?( /(?P<preterite>\w+))?"
+)
+ER, WIR = PERSONS["er"], PERSONS["wir"]
 ROLES = ("subject", "object", "receiver", "place", "manner")
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
-QUANTIFIERS = ("every", "no", "all", "some", "many")
 NUMERALS = ("two", "three", "four", "five", "six", "seven", "ten")
 PEOPLE = frozenset({"person", "adult"})
 SOMEONE = frozenset({"someone"})  # who has a name
@@ -64,66 +68,35 @@ class Adjective(NamedTuple):
     reactions: tuple[str, ...]
 
 
-class Frequency(NamedTuple):
-    """An entry of `[frequencies]`; a German object that is known comes before a `late` one."""
+class Adverb(NamedTuple):
+    """An entry of `[times]`, `[frequencies]`, `[manners]`, `[degrees]` or `[prepositions]`."""
 
-    english: str
+    english: str  # its template; of a manner or degree its name is enough
     german: str
-    tenses: frozenset[str]
-    late: bool
-
-
-class Time(NamedTuple):
-    """An entry of `[times]`; `verbs` are those that it goes with, if not all."""
-
-    english: str
-    german: str
-    tenses: frozenset[str]
-    verbs: tuple[str, ...]
-
-
-class Manner(NamedTuple):
-    """An entry of `[manners]`; verbs ask for the class."""
-
-    german: str
-    kind: str
-
-
-class Degree(NamedTuple):
-    """An entry of `[degrees]` with the adjectives that it goes with."""
-
-    german: str
-    adjectives: frozenset[str]
-
-
-class Preposition(NamedTuple):
-    """An entry of `[prepositions]`; the tags are of what has such a side."""
-
-    english: str
-    german: str
-    tags: frozenset[str]
+    goes_with: frozenset[str]  # tenses, tenses, classes of verbs, adjectives, tags of what has such a side
+    verbs: tuple[str, ...] = ()  # of a time, if it does not go with all
 
 
 class Verb(NamedTuple):
-    """An entry of verbs.toml."""
+    """An entry of verbs.toml; of the German columns those that do not apply are empty."""
 
     words: tuple[str, ...]
     frame: str
     forms: Mapping[str, str]  # English: base, s, d, en, ing
-    reflexive: bool
-    particle: str
-    infinitive: str
-    changed: str  # the present stem of du and er, or all four finite forms
-    participle: str
-    auxiliary: str  # of the perfect
-    preterite: str  # of ich, for a verb that uses it in place of the perfect
-    preposition: str
-    case: int
+    preposition: str  # of the object
+    case: int  # of the object
     classes: Mapping[str, frozenset[str]]  # by role
     state: bool
     willed: bool
     once: bool
     verbs: tuple[str, ...]  # of a dependent infinitive, or of what people do in such weather
+    reflexive: str  # sich
+    particle: str  # auf
+    infinitive: str  # stehen
+    changed: str  # the present stem of du and er, or all four finite forms
+    participle: str  # aufgestanden
+    auxiliary: str  # sein, if not haben
+    preterite: str  # of ich, for a verb that uses it in place of the perfect
 
 
 def _words(text: str) -> frozenset[str]:
@@ -147,23 +120,19 @@ def _adjective(comparative: str, german: str, stem: str, compared: str, kinds: s
     return Adjective(comparative.strip("-"), german, stem, compared, fit, unfit, _listed(reactions))
 
 
+def _adverb(english: str, german: str, goes_with: str, verbs: str = "") -> Adverb:
+    return Adverb(english, german, _words(goes_with), _listed(verbs))
+
+
 def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
-    match = re.fullmatch(r"(sich )?(?:(\S+)-)?(\w+)(?:\(([^)]+)\))? (\w+)( sein)?(?: /(\w+))?", entry["de"])
-    assert match, entry["de"]
-    reflexive, particle, infinitive, changed, participle, auxiliary, preterite = match.groups("")
+    german = GERMAN_VERB.fullmatch(entry["de"])
+    assert german, entry["de"]
     words = tuple(english.split())
-    *preposition, case = entry.get("case", FRAMES[frame].case if frame in FRAMES else "acc").split()
+    *preposition, case = entry.get("case", FRAMES[frame].case).split()
     return Verb(
         words,
         frame,
         dict(zip(("base", "s", "d", "en", "ing"), (words[0], *entry["en"].split()), strict=True)),
-        bool(reflexive),
-        particle,
-        infinitive,
-        changed,
-        participle,
-        auxiliary.strip() or "haben",
-        preterite,
         " ".join(preposition),
         CASES[case],
         {role: _words(entry.get(role, "")) for role in ROLES},
@@ -171,31 +140,25 @@ def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
         entry.get("willed", True),
         entry.get("once", False),
         _listed(entry.get("verbs", "")),
+        **german.groupdict(""),
     )
 
 
 _TABLES = read("lexicon.toml")
 NOUNS = {name: _noun(group, name, row) for group, rows in _TABLES["nouns"].items() for name, row in rows.items()}
 PRONOUNS = {
-    name: Pronoun(oblique, possessive, tuple(cases), reflexive, PERSONS.index(person))
+    name: Pronoun(oblique, possessive, tuple(cases), reflexive, PERSONS[person])
     for name, (oblique, possessive, *cases, reflexive, person) in _TABLES["pronouns"].items()
 }
 DETERMINERS = {name: Determiner(*row) for name, row in _TABLES["determiners"].items()}
 ADJECTIVES = {name: _adjective(*row) for name, row in _TABLES["adjectives"].items()}
-MANNERS = {name: Manner(*row) for name, row in _TABLES["manners"].items()}
-FREQUENCIES = {
-    name: Frequency(english, german, _words(tenses), "late" in tenses)
-    for name, (english, german, tenses) in _TABLES["frequencies"].items()
-}
-DEGREES = {name: Degree(german, _words(of)) for name, (german, of) in _TABLES["degrees"].items()}
-PREPOSITIONS = {
-    name: Preposition(english, german, _words(tags))
-    for name, (english, german, tags) in _TABLES["prepositions"].items()
-}
-TIMES = {
-    name: Time(english, german, _words(tenses), _listed(", ".join(verbs)))
-    for name, (english, german, tenses, *verbs) in _TABLES["times"].items()
-}
+MANNERS, DEGREES = (
+    {name: Adverb("", german, _words(of)) for name, (german, of) in _TABLES[table].items()}
+    for table in ("manners", "degrees")
+)
+FREQUENCIES, PREPOSITIONS, TIMES = (
+    {name: _adverb(*row) for name, row in _TABLES[table].items()} for table in ("frequencies", "prepositions", "times")
+)
 VERBS = {name: _verb(name, frame, row) for frame, rows in read("verbs.toml").items() for name, row in rows.items()}
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from transduce.corpus.phrasebook import english, german
 from transduce.corpus.phrasebook.derivation import Clause, NounPhrase, Sentence
 from transduce.corpus.phrasebook.grammar import SENTENCES, Part, Word, grow, grow_one, line
-from transduce.corpus.phrasebook.lexicon import NOUNS, TIMES, VERBS
+from transduce.corpus.phrasebook.lexicon import NOUNS, TIMES
 
 CONTRACTIONS = {
     ("in", "dem"): "im",
@@ -40,7 +40,7 @@ def build(sentence: Sentence) -> Example:
     """The two sentences, the tree, the alignment and the combinations of a derivation."""
     rule = SENTENCES[sentence.rule]
     tree = grow_one(rule.english, "", lambda name: _english_part(sentence, name))
-    source = _spell_english(list(_leaves(tree)))
+    source = _spell_english(_leaves(tree))
     target = _spell_german(line(rule.german, "", lambda name: _german_part(sentence, name)))
     combinations = list(_combinations(sentence.main, sentence.topic, sentence.time))
     if sentence.other:
@@ -62,19 +62,16 @@ def _english_part(sentence: Sentence, name: str) -> Sequence[Part]:
     if name == "topic" and sentence.topic:
         return [english.write_noun_phrase(sentence.topic, "topic")._replace(label="WHNP")]
     number, order = name.split(".")
-    return english.write_clause(sentence.clauses()[int(number)], number, order)
+    return english.write_clause(sentence.clauses[int(number)], number, order)
 
 
 def _german_part(sentence: Sentence, name: str) -> Sequence[Word]:
     if name == "time":
         return line(TIMES[sentence.time].german, "time")
     if name == "topic" and sentence.topic:
-        return german.write_noun_phrase(sentence.topic, VERBS[sentence.main.verb].case, "topic")
+        return german.write_noun_phrase(sentence.topic, sentence.main.entry.case, "topic")
     number, order = name.split(".")
-    return german.write_clause(sentence.clauses()[int(number)], number, order)
-
-
-# -- spelling -------------------------------------------------------------------------------------------------------
+    return german.write_clause(sentence.clauses[int(number)], number, order)
 
 
 def _spell_english(words: list[Word]) -> list[Word]:
@@ -107,15 +104,8 @@ def _joined(words: Sequence[Word]) -> str:
     return re.sub(r" ([.,?!]|'s\b)", r"\1", " ".join([word.text for word in words]))
 
 
-# -- tree, alignment, combinations ----------------------------------------------------------------------------------
-
-
-def _leaves(part: Part) -> Iterator[Word]:
-    if isinstance(part, Word):
-        yield part
-    else:
-        for child in part.children:
-            yield from _leaves(child)
+def _leaves(part: Part) -> list[Word]:
+    return [part] if isinstance(part, Word) else [word for child in part.children for word in _leaves(child)]
 
 
 def _bracketed(part: Part, spelled: Iterator[Word]) -> str:
@@ -147,4 +137,4 @@ def _combinations(clause: Clause, gap: NounPhrase | None = None, time: str = "")
             yield from _combinations(phrase.relative, gap=NounPhrase(phrase.head))
     yield from ((said, adverb) for adverb in (clause.time, clause.frequency, clause.manner, time) if adverb)
     if inner := clause.complement:  # of an infinitive the subject is not said
-        yield from _combinations(inner._replace(subject=None) if VERBS[clause.verb].verbs else inner)
+        yield from _combinations(inner._replace(subject=None) if clause.entry.verbs else inner)

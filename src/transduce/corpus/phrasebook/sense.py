@@ -1,22 +1,13 @@
-"""What makes sense: whether the parts of a clause go together, so that nobody sees himself or builds the same house daily."""
+"""Whether the parts of a clause go together: nobody sees himself, or builds the same house every day."""
 
-from transduce.corpus.phrasebook.derivation import (
-    Clause,
-    NounPhrase,
-    frame,
-    is_alive,
-    is_definite,
-    is_quantified,
-    noun_phrase_rule,
-    tags,
-)
+from transduce.corpus.phrasebook.derivation import Clause, NounPhrase
 from transduce.corpus.phrasebook.grammar import TENSES
-from transduce.corpus.phrasebook.lexicon import ACCUSATIVE, NOUNS, NUMERALS, PRONOUNS, VERBS, adjectives_of
+from transduce.corpus.phrasebook.lexicon import ACCUSATIVE, NOUNS, NUMERALS, PRONOUNS, adjectives_of
 
 
 def is_sound(clause: Clause) -> bool:
     """Whether the parts of a clause go together."""
-    if TENSES[clause.tense].modal and clause.subject and not is_alive(clause.subject):
+    if TENSES[clause.tense].modal and clause.subject and not clause.subject.is_alive:
         return False
     parts = _names_everybody_once(clause) and _suits(clause) and _counts_well(clause)
     return parts and (not clause.negated or _is_deniable(clause)) and _reports_well(clause)
@@ -29,8 +20,8 @@ def _names_everybody_once(clause: Clause) -> bool:
     heads = {phrase.head for phrase in phrases}
     if len(heads) < len(phrases) or heads >= {"I", "we"}:
         return False
-    found = frozenset[str]().union(*map(tags, phrases))
-    return not found >= {"minor", "alcohol"}
+    tags = {tag for phrase in phrases for tag in phrase.tags}
+    return not tags >= {"minor", "alcohol"}
 
 
 def _suits(clause: Clause) -> bool:
@@ -40,7 +31,7 @@ def _suits(clause: Clause) -> bool:
         return False
     if what is None:
         return True
-    if clause.receiver and what.rule == "names" and noun_phrase_rule(clause.receiver) == "name":
+    if clause.receiver and what.rule == "names" and clause.receiver.pattern == "name":
         return False  # he lends Peter Anna's book
     if clause.verb == what.adjective:
         return False
@@ -56,11 +47,11 @@ def _counts_well(clause: Clause) -> bool:
     """Whether the quantities agree with the tense and the adverbs: `no` is rare, habits are of known people."""
     if clause.subject and clause.subject.determiner == "no":
         return not clause.frequency and not clause.time and clause.tense in ("progressive", "past", "can")
-    if clause.frequency and is_quantified(clause.subject):
+    if clause.frequency and clause.subject and clause.subject.is_quantified:
         return False
-    if not VERBS[clause.verb].willed and clause.tense in ("present", "past"):
-        if (clause.tense == "past") == bool(clause.frequency):
-            return False
+    happens = not clause.entry.willed and clause.tense in ("present", "past")
+    if happens and (clause.tense == "past") == bool(clause.frequency):
+        return False  # one laughed once, but often laughs
     if clause.frequency and clause.object and clause.object.determiner in ("some", "many", *NUMERALS):
         return False
     return clause.tense != "present" or not (clause.time or clause.frequency) or _is_habit(clause)
@@ -68,7 +59,7 @@ def _counts_well(clause: Clause) -> bool:
 
 def _is_habit(clause: Clause) -> bool:
     """Whether somebody known does it again and again: not the same house is built every day."""
-    verb = VERBS[clause.verb]
+    verb = clause.entry
     if not _is_known(clause.subject):
         return False
     if clause.time and (not verb.willed or clause.negated or verb.frame in ("posture", "dwelling")):
@@ -78,28 +69,28 @@ def _is_habit(clause: Clause) -> bool:
 
 def _is_known(phrase: NounPhrase | None) -> bool:
     """Whether somebody in particular is meant."""
-    return phrase is None or (is_definite(phrase) and not is_quantified(phrase))
+    return phrase is None or (phrase.is_definite and not phrase.is_quantified)
 
 
 def _is_deniable(clause: Clause) -> bool:
     """Whether `not` is said of something known, and German has one way to say it."""
     if not _is_known(clause.subject) or clause.time == "now":
         return False
-    if frame(clause) in ("comparison", "infinitive", "whether"):
+    if clause.frame in ("comparison", "infinitive", "whether"):
         return False
-    if clause.receiver and not is_definite(clause.receiver):
+    if clause.receiver and not clause.receiver.is_definite:
         return False
-    if clause.object is None or is_definite(clause.object):
+    if clause.object is None or clause.object.is_definite:
         return True
-    verb = VERBS[clause.verb]
+    verb = clause.entry
     direct = verb.case == ACCUSATIVE and not verb.preposition and verb.frame != "placing"
-    return direct and clause.object.determiner in ("", "a") and "bare" not in tags(clause.object)
+    return direct and clause.object.determiner in ("", "a") and "bare" not in clause.object.tags
 
 
 def _reports_well(clause: Clause) -> bool:
     """Whether what is said is past where the saying is, and about somebody else."""
     inner = clause.complement
-    if inner is None or frame(clause) == "infinitive":
+    if inner is None or clause.frame == "infinitive":
         return True
     if inner.subject and inner.subject.determiner == "no":
         return False

@@ -1,0 +1,65 @@
+"""What a command writes: lines into a file that is whole or absent, lines to the standard output, a small table."""
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from transduce.errors import UserError
+
+STANDARD_OUTPUT = Path("-")
+
+
+def check_output(output: Path, inputs: Iterable[str]) -> None:
+    """Raise UserError for a file that can't be written, or that is read, before any work is done for it."""
+    if output == STANDARD_OUTPUT:
+        return
+    if output.is_dir():
+        raise UserError(f"--output {output} is a folder; name a file in it.")
+    if not output.parent.is_dir():
+        raise UserError(f"--output {output} can't be written: there is no folder {output.parent}; make it first.")
+    for file in map(Path, inputs):
+        if output.is_file() and file.exists() and output.samefile(file):
+            raise UserError(f"--output {output} is the file that is read; give another one.")
+
+
+def write_lines(output: Path, lines: Iterable[str]) -> None:
+    """Write the lines beside `output`, into whose place they are moved when all are there; - is the standard output.
+
+    Raises UserError if that is not possible. What was there before stays if `lines` or the writing fails.
+    """
+    if output == STANDARD_OUTPUT:
+        print_lines(lines)
+        return
+    place = output.resolve()  # a link goes on to point to the file
+    in_place = place.exists() and not place.is_file()  # a pipe or a device, which can't be replaced
+    aside = place if in_place else place.with_name(f".{place.name}.aside")
+    try:
+        with aside.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+            file.flush()
+            if not in_place:
+                os.fsync(file.fileno())
+        if not in_place:
+            aside.replace(place)
+    except OSError as error:
+        raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
+    finally:
+        if not in_place:
+            aside.unlink(missing_ok=True)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print the lines as UTF-8 and with nothing but line feeds between them, whatever the system prefers."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    for line in lines:
+        print(line)
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print the rows in columns; the last, which may be long, is not folded, so that it can be copied."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

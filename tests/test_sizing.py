@@ -1,0 +1,39 @@
+"""The table of sizes: one row for every corpus, bigger for bigger, and what the documentation says."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.config import ModelConfig, configure
+from transduce.sizing import TABLE, model_options, sizes_for, training_options
+
+DOCS = Path(__file__).parents[1] / "docs" / "recipes.md"
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9))
+def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
+    small, large = sizes_for(min(one, other)), sizes_for(max(one, other))
+    assert small.vocab_size <= large.vocab_size
+    assert (small.num_layers, small.d_model, small.max_tokens) <= (large.num_layers, large.d_model, large.max_tokens)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 100_000))
+def test_what_is_chosen_is_a_configuration(pairs, updates):
+    config = configure(model_options(pairs), training_options(pairs, updates))
+    assert config.train.steps >= config.train.warmup >= 1
+
+
+def test_the_last_row_is_the_base_model_of_the_paper():
+    base = configure(model_options(10**9)).model
+    assert asdict(base) == asdict(ModelConfig())
+
+
+def test_the_documentation_shows_the_table():
+    shown = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
+    for row in TABLE:
+        cells = ["more" if row.up_to == float("inf") else f"{row.up_to:,}", f"{row.vocab_size:,}"]
+        cells += [f"{row.num_layers}+{row.num_layers}", str(row.d_model) if row.d_model < 1000 else f"{row.d_model:,}"]
+        cells += [f"{row.d_ff:,}", str(row.num_heads), f"{row.dropout:g}", f"{row.max_tokens:,}", f"{row.warmup:,}"]
+        assert [*cells, str(row.epochs), str(row.patience)] in shown
