@@ -230,6 +230,13 @@ BY_HAND = [
         "The ship was not very expensive.",
         "Das Schiff war nicht sehr teuer.",
     ),
+    (  # a game stays beside its verb
+        Sentence(
+            "statement", Clause("play", "past", HE, NounPhrase("chess"), place=NounPhrase("park", "the"), manner="well")
+        ),
+        "He played chess well in the park.",
+        "Er hat im Park gut Schach gespielt.",
+    ),
     (  # genitive
         Sentence(
             "statement", Clause("repair", "past", PETER, NounPhrase("roof", "the", rule="part", owner=the("house")))

@@ -32,8 +32,8 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
     if output == STANDARD_OUTPUT:
         print_lines(lines)
         return
-    place = output.resolve()  # a link goes on to point to the file
-    in_place = place.exists() and not place.is_file()  # a pipe or a device, which can't be replaced
+    in_place = output.exists() and not output.is_file()  # a pipe or a device, which can't be replaced
+    place = output if in_place else output.resolve()  # a link goes on to point to the file
     aside = place if in_place else place.with_name(f".{place.name}.aside")
     try:
         with aside.open("w", encoding="utf-8", newline="\n") as file:

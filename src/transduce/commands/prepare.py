@@ -48,5 +48,7 @@ def prepare(
     )
     print(f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces", end="")
     print(f" in {facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {out}")
+    if facts.dropped:
+        print(f"left out, with a sentence that is held out: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
         print(f"left out, {rule}: {count:,} (lines in {out / preparation.LEFT_OUT})")

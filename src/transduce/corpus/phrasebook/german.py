@@ -29,7 +29,7 @@ class Field(IntEnum):
     NOT = auto()
     MANNER = auto()
     PLACE = auto()
-    OF_THE_VERB = auto()  # a place or an object with a preposition that the verb requires
+    OF_THE_VERB = auto()  # a place that the verb requires, an object with a preposition, a game
     PREDICATE = auto()
     COMPARED = auto()
 
@@ -177,6 +177,7 @@ def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if clause.entry.reflexive:
         mine = clause.subject and PRONOUNS.get(clause.subject.head)
         yield Field.REFLEXIVE, [_verb(mine.reflexive if mine else clause.entry.reflexive, link)]
+    yield from _adverbs(clause, link)
     kein = _says_kein(clause)
     if clause.receiver:
         yield _receiver_field(clause.receiver), write_noun_phrase(clause.receiver, DATIVE, link + ".receiver")
@@ -188,16 +189,20 @@ def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
         yield Field.OF_THE_VERB if clause.requires_place else Field.PLACE, _place(clause, clause.place, link)
     if clause.predicate:
         yield Field.PREDICATE, _predicate(clause, link)
-    yield from _adverbs(clause, link)
 
 
 def _adverbs(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if adverb := lexicon.TIMES.get(clause.time) or lexicon.FREQUENCIES.get(clause.frequency):
         yield Field.TIME, line(adverb.german, link + ".time")
     if clause.manner:
-        is_new = clause.object and not clause.entry.preposition and not clause.object.is_definite
-        words = [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
-        yield Field.MANNER_BEFORE_NEW if is_new else Field.MANNER, words
+        yield _manner_field(clause), [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
+
+
+def _manner_field(clause: Clause) -> Field:
+    what = clause.object
+    if what is None or what.is_definite or clause.entry.preposition:
+        return Field.MANNER
+    return Field.OF_THE_VERB if "bare" in what.tags else Field.MANNER_BEFORE_NEW  # im Park gut Schach spielen
 
 
 def _says_kein(clause: Clause) -> bool:
@@ -217,7 +222,7 @@ def _object_field(clause: Clause, what: NounPhrase) -> Field:
     verb = clause.entry
     if clause.verb == "be":
         return Field.COMPARED
-    if verb.preposition:
+    if verb.preposition or "bare" in what.tags:
         return Field.OF_THE_VERB
     if what.is_pronoun:
         return Field.PRONOUN

@@ -1,6 +1,6 @@
 """German forms: verbs by person, nouns with their determiners and adjectives by gender and case.
 
-Gender is m, f, n, or p for every plural. The strong endings stand on whatever shows the case first.
+Gender is m, f, n, or p for every plural. Tuples are in the order of the cases.
 """
 
 import functools
@@ -29,11 +29,8 @@ STRONG = {
     "n": ("es", "es", "em", "es"),
     "p": ("e", "e", "en", "er"),
 }
-BARE_EIN = {
-    ("m", NOMINATIVE),
-    ("n", NOMINATIVE),
-    ("n", ACCUSATIVE),
-}  # where ein, kein and mein have no ending
+# Where ein, kein and mein have no ending.
+BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}
 
 
 @functools.cache

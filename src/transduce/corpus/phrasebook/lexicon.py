@@ -16,11 +16,13 @@ NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 GENDERS = {"der": "m", "die": "f", "das": "n"}  # "p" is the plural
 PERSONS = {"ich": 0, "du": 1, "er": 2, "wir": 3}  # whose form a verb has: ihr is not used, sie (they) is like wir
+ER, WIR = PERSONS["er"], PERSONS["wir"]
+# sich and a separable particle, the infinitive with its changed forms, the participle, the auxiliary, the preterite:
+# `auf-stehen aufgestanden sein`, `lesen(lies) gelesen`, `denken gedacht /dachte`.
 GERMAN_VERB = re.compile(
     r"((?P<reflexive>sich) )?((?P<particle>\S+)-)?(?P<infinitive>\w+)(\((?P<changed>[^)]+)\))? (?P<participle>\w+)"
     r"( (?P<auxiliary>sein))?( /(?P<preterite>\w+))?"
 )
-ER, WIR = PERSONS["er"], PERSONS["wir"]
 ROLES = ("subject", "object", "receiver", "place", "manner")
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 NUMERALS = ("two", "three", "four", "five", "six", "seven", "ten")
@@ -177,7 +179,7 @@ def uses(head: str) -> int:
 @functools.cache
 def rarity(tags: frozenset[str]) -> list[float]:
     """The cumulative weights of the members: a noun of few verbs is drawn more often with them."""
-    return list(itertools.accumulate(1 / uses(name) if uses(name) else 1.0 for name in members(tags)))
+    return list(itertools.accumulate(1 / uses(name) for name in members(tags)))
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce.corpus.phrasebook import english, german
 from transduce.corpus.phrasebook.derivation import Clause, NounPhrase, Sentence
-from transduce.corpus.phrasebook.grammar import SENTENCES, Part, Word, grow, grow_one, line
+from transduce.corpus.phrasebook.grammar import SENTENCES, Part, Tree, Word, grow, grow_one, line
 from transduce.corpus.phrasebook.lexicon import NOUNS, TIMES
 
 CONTRACTIONS = {
@@ -104,15 +104,17 @@ def _joined(words: Sequence[Word]) -> str:
     return re.sub(r" ([.,?!]|'s\b)", r"\1", " ".join([word.text for word in words]))
 
 
-def _leaves(part: Part) -> list[Word]:
-    return [part] if isinstance(part, Word) else [word for child in part.children for word in _leaves(child)]
+def _leaves(tree: Tree) -> list[Word]:
+    words: list[Word] = []
+    for child in tree.children:
+        words += [child] if isinstance(child, Word) else _leaves(child)
+    return words
 
 
-def _bracketed(part: Part, spelled: Iterator[Word]) -> str:
+def _bracketed(tree: Tree, spelled: Iterator[Word]) -> str:
     """(NP (DT the) (NN dog)), with the leaves as they are spelled."""
-    if isinstance(part, Word):
-        return next(spelled).text
-    return f"({part.label} {' '.join([_bracketed(child, spelled) for child in part.children])})"
+    children = [next(spelled).text if isinstance(each, Word) else _bracketed(each, spelled) for each in tree.children]
+    return f"({tree.label} {' '.join(children)})"
 
 
 def _alignment(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[int, int], ...]:

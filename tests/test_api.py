@@ -1,0 +1,95 @@
+"""The Python interface: the names that `transduce` offers, and what they do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import transduce
+from corpora import reverse_texts, write_texts
+
+SIZES = {
+    "data.vocab_size": 300,
+    "data.max_tokens": 256,
+    "data.holdout": 10,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "train.steps": 20,
+    "train.warmup": 20,
+    "train.save_every": 10,
+    "train.validate_every": 20,
+    "train.threads": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> transduce.Result:
+    """A training, by the interface."""
+    folder = tmp_path_factory.mktemp("api")
+    files = write_texts(folder, "train", 200, seed=0)
+    return transduce.train({"data.corpora": [{"files": list(files)}], **SIZES}, str(folder / "model"))
+
+
+def test_the_names_exist_and_are_all_that_is_offered():
+    assert transduce.__all__ == sorted(set(transduce.__all__))
+    for name in transduce.__all__:
+        assert getattr(transduce, name).__name__ == name
+    namespace: dict[str, object] = {}
+    exec("from transduce import *", namespace)
+    assert set(namespace) - {"__builtins__"} == set(transduce.__all__)
+    assert set(transduce.__all__) <= set(dir(transduce))
+    with pytest.raises(AttributeError, match="module 'transduce' has no attribute 'loda'"):
+        transduce.loda  # noqa: B018
+
+
+def test_importing_loads_neither_torch_nor_numpy():
+    code = "import sys, transduce; dir(transduce); transduce.UserError; print({'torch', 'numpy'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
+def test_training_returns_what_it_left(result):
+    assert isinstance(result, transduce.Result)
+    assert (result.folder / "model.safetensors").is_file()
+    assert result.reason == "steps" and result.metrics["training"]["steps"] == 20
+
+
+def test_a_loaded_model_translates_lists_of_texts(result):
+    translator = transduce.load(result.folder)
+    assert isinstance(translator, transduce.Translator)
+    sources = [*reverse_texts(5, seed=3)[0], ""]
+    translations = translator.translate(sources)
+    assert all(isinstance(translation, transduce.Translation) for translation in translations)
+    assert len(translations) == 6 and translations[-1].text == ""
+    assert all(translation.score < 0 for translation in translations[:5])
+    assert transduce.load(str(result.folder)).translate(sources) == translations
+    with pytest.raises(TypeError, match="a list of texts is expected"):
+        translator.translate("ka lo")
+
+
+def test_options_of_search_can_be_given_and_no_others(result):
+    assert transduce.load(result.folder, {"decode.beam_size": 2}).config.beam_size == 2
+    with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a model that is trained"):
+        transduce.load(result.folder, {"model.d_model": 16})
+    with pytest.raises(transduce.UserError, match=r"Unknown option 'beam_size'; did you mean 'decode\.beam_size'"):
+        transduce.load(result.folder, {"beam_size": 2})
+
+
+def test_several_folders_are_an_ensemble(result):
+    together = transduce.load([result.folder, Path(result.folder)])
+    sources = reverse_texts(5, seed=3)[0]
+    found = [translation.score for translation in together.translate(sources)]
+    alone = [translation.score for translation in transduce.load(result.folder).translate(sources)]
+    assert len(together.models) == 2
+    assert found == pytest.approx(alone, abs=1e-4)
+
+
+def test_mistakes_are_user_errors(tmp_path):
+    with pytest.raises(transduce.UserError, match="There is no model folder"):
+        transduce.load(tmp_path / "none")
+    with pytest.raises(transduce.UserError, match="There is nothing to train on"):
+        transduce.train({}, tmp_path / "out")
