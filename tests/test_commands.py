@@ -462,7 +462,6 @@ def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
 # -- mistakes ---------------------------------------------------------------------------------------------
 
 MISTAKES = {  # what is typed in a folder with the files of `place`, and what the sentence says
-    "": "Usage",
     "translat one": 'Did you mean "translate"?',
     "train": "train needs --out",
     "train --out": "--out needs a value",
@@ -518,7 +517,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
 }
 
 
-@pytest.mark.parametrize("typed", [typed for typed in MISTAKES if typed])
+@pytest.mark.parametrize("typed", MISTAKES)
 def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monkeypatch):
     monkeypatch.chdir(place)
     before = {path: path.stat().st_mtime_ns for path in place.iterdir()}

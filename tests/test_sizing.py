@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +22,14 @@ def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
 
 @given(st.integers(1, 10**9), st.integers(1, 100_000))
 def test_what_is_chosen_is_a_configuration(pairs, updates):
-    config = configure(model_options(pairs), training_options(pairs, updates))
+    config = configure(model_options(pairs), training_options(pairs, updates, 512))
     assert config.train.steps >= config.train.warmup >= 1
 
 
 def test_the_last_row_is_the_base_model_of_the_paper():
-    base = configure(model_options(10**9)).model
-    assert asdict(base) == asdict(ModelConfig())
+    base = configure(model_options(10**9), training_options(10**9, 10_000, 512))
+    assert asdict(base.model) == asdict(ModelConfig())
+    assert (base.train.warmup, base.train.learning_rate) == (4000, pytest.approx(1.0, abs=0.01))
 
 
 def test_the_documentation_shows_the_table():
@@ -36,4 +38,5 @@ def test_the_documentation_shows_the_table():
         cells = ["more" if row.up_to == float("inf") else f"{row.up_to:,}", f"{row.vocab_size:,}"]
         cells += [f"{row.num_layers}+{row.num_layers}", str(row.d_model) if row.d_model < 1000 else f"{row.d_model:,}"]
         cells += [f"{row.d_ff:,}", str(row.num_heads), f"{row.dropout:g}", f"{row.max_tokens:,}", f"{row.warmup:,}"]
+        cells += [f"{row.peak:g}"]
         assert [*cells, str(row.epochs), str(row.patience)] in shown

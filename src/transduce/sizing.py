@@ -5,6 +5,7 @@ few updates) and many epochs; the last row is the paper's base model. Rows 1 and
 phrasebook, row 3 on Tatoeba; see docs/recipes.md.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,16 +22,17 @@ class Sizes(NamedTuple):
     dropout: float
     max_tokens: int  # of an update, on each side
     warmup: int  # updates
+    peak: float  # learning rate at the end of the warm-up; the factor on the paper's schedule follows
     epochs: int
     patience: int  # validations, of which there is one an epoch
 
 
 TABLE = (
-    Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.1, 2_048, 400, 12, 4),
-    Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 2_048, 800, 30, 8),
-    Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 4_096, 2_000, 20, 6),
-    Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 15, 5),
-    Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 20, 5),
+    Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.1, 2_048, 400, 1.5e-3, 12, 4),
+    Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 2_048, 800, 1.5e-3, 30, 8),
+    Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 4_096, 2_000, 1.4e-3, 20, 6),
+    Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 7e-4, 15, 5),
+    Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
 )
 
 
@@ -53,12 +55,14 @@ def model_options(pairs: int) -> Mapping[str, Any]:
     }
 
 
-def training_options(pairs: int, updates_per_epoch: int) -> Mapping[str, Any]:
-    """How long training takes, once it is known how many updates make an epoch."""
+def training_options(pairs: int, updates_per_epoch: int, d_model: int, warmup: int = 0) -> Mapping[str, Any]:
+    """How long and how fast to train, once it is known how many updates make an epoch; warmup: if it was chosen already."""
     row = sizes_for(pairs)
     steps = row.epochs * updates_per_epoch
+    warmup = warmup or max(1, min(row.warmup, steps // 4))
     return {
         "train.steps": steps,
-        "train.warmup": max(1, min(row.warmup, steps // 4)),
+        "train.warmup": warmup,
+        "train.learning_rate": float(f"{row.peak * math.sqrt(d_model * warmup):.3g}"),
         "train.patience": row.patience,
     }

@@ -150,7 +150,8 @@ def _length(config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: 
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
-    chosen = {name: value for name, value in sizing.training_options(pairs, per_epoch).items() if name not in given}
+    automatic = sizing.training_options(pairs, per_epoch, config.model.d_model, given.get("train.warmup", 0))
+    chosen = {name: value for name, value in automatic.items() if name not in given}
     return configure(flatten(config), chosen, found)
 
 
