@@ -166,7 +166,7 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
         assert "Traceback" not in said
         assert (f"Going on at step {steps}" in said) == bool(steps)
         steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
-        assert f"Saved at step {steps}; the same command goes on from there." in said
+        assert f"Saved; the same command goes on from here (step {steps:,})." in said
         assert not (out / "manifest.json").exists()
     steps += 7
     status, said = run(capsys, arguments(corpus, out, train__steps=steps))

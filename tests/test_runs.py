@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from corpora import WORDS, reverse_texts, write_texts
 from transduce import bundle, cli, sizing
-from transduce.config import configure, read_recipe
+from transduce.config import read_recipe
 from transduce.corpus.pairs import read_pairs
 from transduce.errors import UserError
 from transduce.files import read_manifest, verify
@@ -177,21 +175,6 @@ def test_without_held_out_pairs_a_training_ends(place, tmp_path):
 
 
 # -- sizes ------------------------------------------------------------------------------------------------
-
-
-@given(pairs=st.integers(0, 10**8), per_epoch=st.integers(1, 10**6))
-def test_sizes_make_a_configuration_at_any_size(pairs, per_epoch):
-    found = {**sizing.corpus_options(pairs), **sizing.model_options(pairs)}
-    config = configure(found, sizing.training_options(pairs, per_epoch))
-    assert config.model.d_model % config.model.num_heads == 0
-    assert 1 <= config.train.warmup <= config.train.steps
-    assert config.train.steps % per_epoch == 0
-    assert sizing.sizes_for(pairs).vocab_size <= sizing.sizes_for(pairs + 1).vocab_size
-
-
-def test_the_largest_size_is_the_papers_base_model():
-    config = configure({**sizing.corpus_options(10**8), **sizing.model_options(10**8)})
-    assert config == configure()
 
 
 def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tmp_path):

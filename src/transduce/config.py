@@ -179,7 +179,7 @@ def configure(*layers: Options) -> RunConfig:
     for layer in layers:
         for name, value in layer.items():
             if name not in known:
-                raise UserError(f"Unknown option '{name}'{_nearest(name, known)}.")
+                raise UserError(f"Unknown option '{name}'{_nearest(name, known)}")
             section, key = name.split(".")
             sections[section][key] = _convert(name, value, known[name])
     config = RunConfig(
@@ -204,7 +204,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise UserError(f"'{argument}' is not an option; options are written section.key=value.")
         if name not in known:
-            raise UserError(f"Unknown option '{name}'{_nearest(name, known)}.")
+            raise UserError(f"Unknown option '{name}'{_nearest(name, known)}")
         found[name] = _read(name, text, known[name])
     return found
 
@@ -227,7 +227,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
             raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
         for name, value in ((f"{section}.{key}", value) for key, value in table.items()):
             if name not in known:
-                raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}.")
+                raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}")
             found[name] = _convert(f"{file}: {name}", value, known[name])
     return found
 
@@ -264,7 +264,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name; one without a section is compared with the keys alone."""
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(list(known))}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
-    return f"; did you mean '{names[matches[0]]}'?" if matches else "; `transduce options` lists them all"
+    return f"; did you mean '{names[matches[0]]}'?" if matches else "; `transduce options` lists them all."
 
 
 def _read(name: str, text: str, kind: Any) -> Any:

@@ -93,7 +93,7 @@ def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison
 
 def _score(name: str, value: float, mean: float, half_width: float, signature: str) -> Score:
     """sacreBLEU's interval lies around the mean of the resamples, which is not quite the score."""
-    return Score(name, float(value), float(mean - half_width), float(mean + half_width), signature)
+    return Score(name, float(value), max(0.0, float(mean - half_width)), float(mean + half_width), signature)
 
 
 def _metrics(tokenize: str) -> dict[str, Metric]:

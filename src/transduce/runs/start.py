@@ -28,6 +28,10 @@ def start(given: Mapping[str, Any], out: Path, init: Path | None, keep_optimizer
     clear(out)
     origin = bundle.load(init) if init else None
     inherited = flatten(origin.config, ("model",)) if origin else {}
+    if origin:
+        inherited |= {
+            name: flatten(origin.config)[name] for name in ("data.source", "data.target", "data.bleu_tokenize")
+        }
     threads = configure(given).train.threads or torch.get_num_threads()
     torch.set_num_threads(threads)
     prepared = prepared_corpus(configure(inherited, given), given, out, origin.tokenizer if origin else None, threads)
@@ -67,6 +71,11 @@ def clear(out: Path) -> None:
         shutil.rmtree(out / name) if name == bundle.CHECKPOINTS else (out / name).unlink()
 
 
+def inherits(name: str) -> bool:
+    """Whether a model that is gone on from decides an option."""
+    return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize")
+
+
 def place(config: RunConfig, device: torch.device) -> str:
     """What computes, for people."""
     if device.type == "cpu":
@@ -80,6 +89,10 @@ def prepared_corpus(
     """The prepared corpus: the folder that was given as one, or a new one in the run's folder."""
     if len(config.data.corpora) == 1 and is_prepared(config.data.corpora[0].files):
         prepared = open_prepared(Path(config.data.corpora[0].files[0]))
+        if config.data.valid:
+            raise UserError(
+                f"{prepared.folder} brings its own validation text; leave out --valid, or prepare it again."
+            )
         if tokenizer and _pieces(prepared.tokenizer) != _pieces(tokenizer):
             raise UserError(
                 f"{prepared.folder} has another vocabulary than the model to go on from; give the text files."
@@ -168,7 +181,10 @@ def _announce(
     def why(*names: str) -> str:
         return "" if any(name in given for name in names) else chosen
 
-    left_out = ", ".join(f"{count:,} {rule}" for rule, count in facts.left_out.items())
+    left_out = ", ".join(
+        [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
+        + [f"{facts.dropped:,} related to what is validated on"] * bool(facts.dropped)
+    )
     joint = "" if model.source_vocab_size else "joint "
     cut = f"in {run.accumulate} micro-batches" if run.accumulate > 1 else "in one micro-batch"
     budget = f", at most {run.minutes:g} minutes" if run.minutes else ""

@@ -1,0 +1,99 @@
+"""The end of a training: checkpoints averaged, the model measured and published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transduce import bundle
+from transduce.corpus.pairs import Pair
+from transduce.journal import say
+from transduce.model.build import count_parameters
+from transduce.preparation import Facts, Prepared
+from transduce.runs.card import model_card
+from transduce.runs.evaluate import as_json, evaluate
+from transduce.runs.start import place
+from transduce.training import checkpoint
+from transduce.training.loop import Reason, Training
+
+EXAMPLES = 8  # translations kept in the metrics
+
+
+def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
+    """Average, measure (on `pairs`, if there are any) and publish the model; returns what metrics.json holds."""
+    config, model, state = training.config, training.model, training.state
+    chosen = chosen_checkpoints(training)
+    weights = bundle.average(chosen)
+    model.load_state_dict(weights)
+    model.eval()
+    result = training.validate(model)
+    steps = [checkpoint.step_of(path) for path in chosen]
+    what = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
+    say(f"The model is {what} {steps[-1]:,}" + (f": {result}" if result else ""))
+    metrics: dict[str, Any] = {
+        "training": {
+            "reason": reason,
+            "steps": state.step,
+            "epochs": state.epoch,
+            "target_tokens": state.tokens_seen,
+            "seconds": round(state.seconds, 1),
+            "device": place(config, training.device),
+            "torch": torch.__version__,
+            "averaged_steps": steps,
+        },
+        "corpus": corpus_facts(prepared.facts),
+        "parameters": count_parameters(config.model),
+    }
+    if result:
+        metrics["validation"] = {
+            "perplexity": result.perplexity,
+            "bleu_greedy": result.bleu,
+            "sentences": prepared.facts.held_out,
+        }
+    if pairs:
+        metrics["test"] = test(training, prepared, pairs, out)
+    card = model_card(config, metrics)
+    bundle.publish_model(out, config, prepared.tokenizer, weights, metrics, card)
+    return metrics
+
+
+def chosen_checkpoints(training: Training) -> list[Path]:
+    """Those that the final model is the average of: the last of the training; or of best and last the better one."""
+    config, state = training.config.train, training.state
+    found = [path for path in checkpoint.regular(training.folder, config.save_every) if checkpoint.step_of(path)]
+    best = training.folder / f"step-{state.best_step:08d}"
+    if config.average == 1 and state.best is not None and best.exists():
+        last = training.validate(training.model)
+        return [best] if last is None or state.best < last.perplexity else found[-1:]
+    return found[-config.average :]
+
+
+def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path) -> dict[str, Any]:
+    """Translate and score the test files, once."""
+    config = training.config
+    model = bundle.Bundle(out, config, prepared.tokenizer, training.model)
+    evaluation = evaluate([model], pairs, config.decode, tokenize=config.data.bleu_tokenize)
+    for each in evaluation.scores:
+        say(f"{each.name:<6} {each.value:5.1f}  [{each.low:.1f}, {each.high:.1f}]  {each.signature}")
+    examples = [
+        {"source": pair.source, "translation": translation.text, "reference": pair.target}
+        for pair, translation in list(zip(pairs, evaluation.translations, strict=True))[:EXAMPLES]
+    ]
+    return {"files": list(config.data.test), **as_json(evaluation), "examples": examples}
+
+
+def corpus_facts(facts: Facts) -> dict[str, Any]:
+    """What the metrics say of the corpus."""
+    names = (
+        "source",
+        "target",
+        "corpora",
+        "pairs",
+        "held_out",
+        "left_out",
+        "source_tokens",
+        "target_tokens",
+        "seconds",
+    )
+    return {name: getattr(facts, name) for name in names}

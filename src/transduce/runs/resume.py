@@ -1,0 +1,117 @@
+"""A training where its newest whole checkpoint has it, and what may have changed since."""
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transduce import bundle
+from transduce.config import RunConfig, configure, differences, flatten, to_toml
+from transduce.errors import UserError
+from transduce.files import remove_leftovers, write_text
+from transduce.journal import Journal, say
+from transduce.model.build import build, count_parameters
+from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation import Prepared, open_prepared
+from transduce.runs.evaluate import validation
+from transduce.runs.start import place
+from transduce.training import checkpoint
+from transduce.training.checkpoint import TrainState, load_checkpoint
+from transduce.training.loop import Training
+from transduce.training.optimizer import make_optimizer
+
+FOUND = (
+    "data.corpora",
+    "data.valid",
+    "data.source",
+    "data.target",
+    "data.vocab_size",
+    "model.vocab_size",
+    "model.source_vocab_size",
+)
+LEFT_OPEN = ("train.accumulate", "train.save_every", "train.validate_every", "train.threads")  # by 0
+
+# What a training cannot change on its way, and what changes nothing that it learns.
+FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer")
+FREE = ("model.dropout", "model.attention_dropout", "data.test")
+HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "data.test", "decode.")
+
+
+def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.device) -> tuple[Training, Prepared]:
+    """The training where its newest whole checkpoint has it."""
+    old = bundle.read_config(out)
+    # Sizes that were found out at the first start may have been asked for differently, or left to be found; the corpus
+    # is the one that was prepared then, wherever its files are now.
+    fixed = FOUND + tuple(name for name in LEFT_OPEN if not given.get(name))
+    found = {name: value for name, value in flatten(old).items() if name in fixed}
+    config = configure(flatten(old), given, found)
+    for line in changes(old, config, out):
+        say(line)
+    if config != old:
+        write_text(out / bundle.CONFIG, to_toml(config))
+    torch.set_num_threads(config.train.threads)
+    prepared = open_data(config, out)
+    model = build(config.model, config.train.seed).to(device)
+    optimizer = make_optimizer(model.parameters(), config.train)
+    for folder in (out, out / bundle.CHECKPOINTS):
+        remove_leftovers(folder)
+    state = newest(out / bundle.CHECKPOINTS, model, optimizer)
+    journal.truncate(state.journal_size)
+    if state.step:
+        say(f"Going on at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
+    journal.write(
+        "start",
+        step=state.step,
+        steps=config.train.steps,
+        pairs=prepared.facts.pairs,
+        parameters=count_parameters(config.model),
+        device=place(config, device),
+        torch=torch.__version__,
+        python=platform.python_version(),
+    )
+    training = Training(
+        config=config,
+        model=model,
+        optimizer=optimizer,
+        data=prepared.mixture,
+        origin=prepared.origin,
+        state=state,
+        journal=journal,
+        folder=out / bundle.CHECKPOINTS,
+        validate=validation(prepared.tokenizer, prepared.valid(), config),
+        device=device,
+    )
+    return training, prepared
+
+
+def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
+    """A line for each option that differs from the last start; raises UserError for one that may not."""
+    lines = []
+    for name, (was, now) in differences(old, new).items():
+        if name.startswith(FIXED) and name not in FREE:
+            raise UserError(
+                f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it "
+                "out, or train into a new folder."
+            )
+        meaning = "" if name.startswith(HARMLESS) else "; from here on this is another training than it would have been"
+        lines.append(f"Changed: {name} is {now}, was {was}{meaning}.")
+    return lines
+
+
+def open_data(config: RunConfig, out: Path) -> Prepared:
+    """The prepared corpus of a run: its own, or the one that it was given."""
+    own = out / bundle.DATA
+    return open_prepared(own if own.is_dir() else Path(config.data.corpora[0].files[0]))
+
+
+def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> TrainState:
+    """Load the newest checkpoint that is whole; a damaged one is named and set aside."""
+    for path in reversed(checkpoint.checkpoints(folder)):
+        try:
+            return load_checkpoint(path, model, optimizer)
+        except UserError as error:
+            say(f"{error} The checkpoint before it is used.")
+            path.rename(path.with_name(f"damaged-{path.name}"))
+    raise UserError(f"{folder} holds no whole checkpoint; train into a new folder.")
