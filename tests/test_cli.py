@@ -206,3 +206,9 @@ def test_options_lists_them_all_for_programs(capsys: pytest.CaptureFixture[str])
 def test_the_papers_values_can_be_given(option: config.Option) -> None:
     given = config.parse_assignments([f"{option.name}={option.paper}"])
     assert tomllib.loads(config.to_toml(config.configure(given)))
+
+
+def test_the_documentation_lists_the_options_as_they_are(capsys):
+    cli.main(["options", "--markdown"])
+    page = Path(__file__).parents[1] / "docs" / "options.md"
+    assert capsys.readouterr().out == page.read_text(encoding="utf-8"), "transduce options --markdown > docs/options.md"

@@ -56,7 +56,7 @@ def model_options(pairs: int) -> Mapping[str, Any]:
 
 
 def training_options(pairs: int, updates_per_epoch: int, d_model: int, warmup: int = 0) -> Mapping[str, Any]:
-    """How long and how fast to train, once it is known how many updates make an epoch; warmup: 0, or as it was given."""
+    """How long and how fast to train, given the updates of an epoch; warmup: 0, or what was chosen already."""
     row = sizes_for(pairs)
     steps = row.epochs * updates_per_epoch
     warmup = warmup or max(1, min(row.warmup, steps // 4))

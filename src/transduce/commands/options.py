@@ -3,6 +3,7 @@
 import json as json_format
 import sys
 import typing
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -24,14 +25,18 @@ Assignments = Annotated[
 WIDE = 200  # columns, where no terminal says how many there are
 
 
-def options(*, json: bool = False) -> None:
+def options(*, json: bool = False, markdown: bool = False) -> None:
     """List every option of a recipe with its type, default, value in the paper, unit and meaning.
 
     Write them into a recipe, a TOML file with one table per section, or behind `transduce train` as section.key=value.
 
     Args:
         json: Print a JSON list, for programs.
+        markdown: Print a Markdown page: docs/options.md.
     """
+    if markdown:
+        print("\n".join(_markdown()))
+        return
     if json:
         print(json_format.dumps([_row(option) for option in config.options()], ensure_ascii=False, indent=2))
         return
@@ -46,6 +51,33 @@ def options(*, json: bool = False) -> None:
             table.add_row()
         table.add_row(*(cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()))
     Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False).print(table)
+
+
+def _markdown() -> Iterator[str]:
+    """The lines of docs/options.md."""
+    yield "# Options"
+    yield ""
+    yield "What a recipe, or `section.key=value` behind `transduce train`, can set. The size of the corpus decides many of"
+    yield "them, if you don't ([recipes](recipes.md)); the paper's value stands beside the default."
+    section = ""
+    for option in config.options():
+        if not option.name.startswith(section + "."):
+            section = option.name.partition(".")[0]
+            yield from (
+                "",
+                f"## [{section}]",
+                "",
+                "| name | type | default | paper | unit | meaning |",
+                "| --- " * 6 + "|",
+            )
+        cells = [cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield ""
+    yield "`data.corpora` is a list of tables, each with `files` and, if one corpus counts more than another, a `weight`:"
+    yield "how often each of its pairs is seen in an epoch."
+    yield ""
+    yield '```toml\n[[data.corpora]]\nfiles = ["mine.en", "mine.de"]\nweight = 2.0\n'
+    yield '[[data.corpora]]\nfiles = ["general.tsv.gz"]\nweight = 0.5\n```'
 
 
 def _row(option: config.Option) -> dict[str, Any]:
