@@ -57,8 +57,8 @@ def _markdown() -> Iterator[str]:
     """The lines of docs/options.md."""
     yield "# Options"
     yield ""
-    yield "What a recipe, or `section.key=value` behind `transduce train`, can set. The size of the corpus decides many of"
-    yield "them, if you don't ([recipes](recipes.md)); the paper's value stands beside the default."
+    yield "What a recipe, or `section.key=value` behind `transduce train`, can set. The size of the corpus decides many"
+    yield "of them, if you don't ([recipes](recipes.md)); the paper's value stands beside the default."
     section = ""
     for option in config.options():
         if not option.name.startswith(section + "."):
@@ -73,8 +73,8 @@ def _markdown() -> Iterator[str]:
         cells = [cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
-    yield "`data.corpora` is a list of tables, each with `files` and, if one corpus counts more than another, a `weight`:"
-    yield "how often each of its pairs is seen in an epoch."
+    yield "`data.corpora` is a list of tables, each with `files` and, if one corpus counts more than another, a"
+    yield "`weight`: how often each of its pairs is seen in an epoch."
     yield ""
     yield '```toml\n[[data.corpora]]\nfiles = ["mine.en", "mine.de"]\nweight = 2.0\n'
     yield '[[data.corpora]]\nfiles = ["general.tsv.gz"]\nweight = 0.5\n```'
