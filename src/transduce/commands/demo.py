@@ -1,5 +1,9 @@
 """`transduce demo`."""
 
+import os
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,14 +81,16 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def _next_steps(model: Path) -> list[tuple[str, str]]:
+    """Commands that work as they stand, also where transduce was installed into a folder that is not on the PATH."""
+    transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
+    python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
+    sentence = "The young doctor is reading the book."
+    program = f"import transduce; print(transduce.load('{model}').translate(['{sentence}'])[0].text)"
     return [
-        ("Translate a sentence", f'echo "The young doctor is reading the book." | transduce translate {model}'),
-        ("See what the model is", f"transduce info {model}"),
-        ("Train on your own text", "transduce train --train FILE.en FILE.de --from en --to de --out MODEL"),
-        (
-            "Use it from Python",
-            f"python -c \"import transduce; print(transduce.load('{model}').translate(['Hello.']))\"",
-        ),
+        ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
+        ("See what the model is", f"{transduce} info {model}"),
+        ("Use it from Python", f'{python} -c "{program}"'),
+        ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
     ]
 
 
