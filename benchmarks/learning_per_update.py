@@ -43,7 +43,8 @@ def measure(data: Path, out: Path, seed: int, threads: int) -> dict[str, float]:
             options[f"data.{split}"] = [str(data / f"{name}.{language}.gz") for language in ("en", "de")]
         files = [str(data / f"train.{language}.gz") for language in ("en", "de")]
         options |= {"data.corpora": [{"files": files}], "train.seed": seed, "train.threads": threads}
-        transduce.train(options, out)
+        if transduce.train(options, out).reason == "interrupted":
+            raise SystemExit(130)
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     bleu = next(score["value"] for score in metrics["test"]["scores"] if score["name"] == "BLEU")
     training = metrics["training"]
