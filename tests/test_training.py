@@ -27,7 +27,7 @@ from transduce.journal import Journal, read_events
 from transduce.model.batch import Batch, make_batch, source_tensor
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
-from transduce.runs.train import newest
+from transduce.runs.resume import newest
 from transduce.training import loop
 from transduce.training.checkpoint import (
     TrainState,
