@@ -122,7 +122,10 @@ class TrainConfig:
     validate_every: int = option(0, "updates between validations; 0: an epoch", unit="updates")
     keep_last: int = option(5, "checkpoints kept besides the best", paper="5", least=1)
     average: int = option(
-        5, "last checkpoints averaged into the final model; 1: the best one as it is", paper="5", least=1
+        5,
+        "last checkpoints averaged into the final model; 1: of the best and the last the better one",
+        paper="5",
+        least=1,
     )
     patience: int = option(0, "validations without improvement before training stops; 0: never")
     seed: int = option(1, "of the initialisation, the order of the batches and dropout")
