@@ -12,16 +12,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from command_line import run
 from corpora import WORDS, reverse_texts, write_texts
-from transduce import bundle, cli, sizing
+from transduce import bundle, sizing
 from transduce.config import read_recipe
 from transduce.corpus.pairs import read_pairs
 from transduce.errors import UserError
 from transduce.files import read_manifest, verify
 from transduce.journal import read_events
+from transduce.model.build import build
 from transduce.preparation import open_prepared
 from transduce.runs.evaluate import evaluate, validation
 from transduce.runs.train import train
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.checkpoint import regular
 
 TINY = {
     "data.vocab_size": 300,
@@ -70,17 +74,6 @@ def model(place, tmp_path_factory) -> Path:
     return out
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = 0
-    try:
-        cli.main([str(argument) for argument in arguments])
-    except SystemExit as error:
-        status = int(error.code or 0)
-    return status, *capsys.readouterr()
-
-
 def same(first: Path, second: Path) -> bool:
     """Whether two safetensors files hold the same, to the bit."""
     one, other = load_file(first), load_file(second)
@@ -118,7 +111,7 @@ def test_metrics_are_those_of_the_model(model, place):
     metrics = json.loads((model / "metrics.json").read_text())
     config, weights = bundle.read_config(model), load_file(model / "model.safetensors")
     assert metrics["training"]["steps"] == 200 and metrics["training"]["reason"] == "steps"
-    assert metrics["training"]["averaged_steps"] == [100, 200]
+    assert metrics["training"]["averaged_steps"][-1] == 200
     assert metrics["parameters"] == sum(weight.numel() for weight in weights.values())
     assert metrics["corpus"]["pairs"] == 300
     loaded = bundle.load(model)
@@ -133,11 +126,28 @@ def test_metrics_are_those_of_the_model(model, place):
     ]
 
 
-def test_the_model_is_the_average_of_the_last_checkpoints(model):
-    paths = [model / "checkpoints" / f"step-{step:08d}" / "model.safetensors" for step in (100, 200)]
-    first, last = map(load_file, paths)
-    for name, weight in load_file(model / "model.safetensors").items():
-        assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
+def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path):
+    noisy = {"train__learning_rate": 3.0, "train__warmup": 40, "train__steps": 160, "train__save_every": 10}
+    learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
+    averages = []
+    for name, changes in {"noisy": noisy, "learning": learning}.items():
+        out = tmp_path / name
+        metrics = train(options(place, **changes), out).metrics
+        found = regular(out / "checkpoints", changes["train__save_every"])
+        paths = [path for path in found if bundle.step_of(path)][-5:]
+        average, last = bundle.average(paths), bundle.average(paths[-1:])
+        measure = validation(Tokenizer.load(out), list(read_pairs(files(place, "valid"))), bundle.read_config(out))
+        perplexities = []
+        for weights in (average, last):
+            model = build(bundle.read_config(out).model)
+            model.load_state_dict(weights)
+            perplexities.append(measure(model.eval()).perplexity)
+        averaged = perplexities[0] <= perplexities[1]
+        written = load_file(out / "model.safetensors")
+        assert all(torch.equal(written[key], weight) for key, weight in (average if averaged else last).items())
+        assert len(metrics["training"]["averaged_steps"]) == (len(paths) if averaged else 1)
+        averages.append(averaged)
+    assert averages == [True, False], "a test in which one of them always wins shows little"
 
 
 def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from corpora import Rows, mixture, reverse_rows
 from transduce import bundle
+from transduce.bundle import step_of
 from transduce.config import PAD, ModelConfig, RunConfig, TrainConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper
@@ -36,7 +37,6 @@ from transduce.training.checkpoint import (
     regular,
     remove_old,
     save_checkpoint,
-    step_of,
 )
 from transduce.training.loop import Training, Validation
 from transduce.training.loss import smoothed_cross_entropy

@@ -123,7 +123,7 @@ class TrainConfig:
     keep_last: int = option(5, "checkpoints kept besides the best", paper="5", least=1)
     average: int = option(
         5,
-        "last checkpoints averaged into the final model; 1: of the best and the last the better one",
+        "last checkpoints averaged into the final model, unless the last alone is better; 1: the best or the last",
         paper="5",
         least=1,
     )

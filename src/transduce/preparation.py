@@ -142,6 +142,9 @@ def read_corpora(data: DataConfig, cleaning: Cleaning) -> list[list[Pair]]:
     """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
     if not data.corpora:
         raise UserError("There is nothing to train on: give --train with two text files or one bilingual file.")
+    for corpus in data.corpora:
+        if is_prepared(corpus.files):
+            raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
     rules = Rules(data.max_ratio, data.deduplicate)
     languages = data.source, data.target
     return [list(clean(read_pairs(corpus.files, languages), rules, cleaning)) for corpus in data.corpora]

@@ -28,12 +28,12 @@ def evaluate(
 ) -> None:
     """Score a model's translations, or output that is there already: BLEU, chrF and TER, with signatures.
 
-    With MODEL SOURCE REFERENCE, translate the source and compare with the reference; with `--hypothesis FILE REFERENCE`
-    score a file that is there already; with `--hypothesis FILE --against FILE2 REFERENCE` compare two, by paired
-    bootstrap. Of BLEU and chrF more is better, of TER and perplexity less.
+    With MODEL SOURCE REFERENCE, or MODEL and one bilingual file, translate the source and compare with the reference;
+    with `--hypothesis FILE REFERENCE` score a file that is there already; with `--hypothesis FILE --against FILE2
+    REFERENCE` compare two, by paired bootstrap. Of BLEU and chrF more is better, of TER and perplexity less.
 
     Args:
-        arguments: MODEL SOURCE REFERENCE, or with --hypothesis the REFERENCE alone.
+        arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (as .tsv or .jsonl), or with --hypothesis the REFERENCE alone.
         hypothesis: A file of translations to score.
         against: Another file of translations of the same sentences, to compare with.
         ensemble: More model folders with the same vocabulary.
@@ -49,12 +49,12 @@ def evaluate(
         return
     if against:
         raise UserError("--against compares with the file that --hypothesis names; give both, and the REFERENCE.")
-    if len(arguments) != 3:
+    if len(arguments) not in (2, 3):
         raise UserError(
-            f"Give MODEL SOURCE REFERENCE, or --hypothesis FILE REFERENCE, not {len(arguments)} arguments; see "
-            "'transduce evaluate --help'."
+            "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not "
+            f"{len(arguments)} arguments; see 'transduce evaluate --help'."
         )
-    model, source, reference = arguments
+    model, *files = arguments
     given = parse_assignments(assignments)
     from transduce.corpus.pairs import read_pairs
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
@@ -62,11 +62,12 @@ def evaluate(
     from transduce.runs.evaluate import evaluate as measure
 
     if output:
-        check_output(output, [source, reference])
-    pairs = list(read_pairs([source, reference]))
+        check_output(output, files)
     models = load_models([model, *ensemble])
+    data = models[0].config.data
+    pairs = list(read_pairs(files, (data.source, data.target)))
     config = decode_config(models[0].config, given)
-    found = measure(models, pairs, config, tokenize=tokenize or models[0].config.data.bleu_tokenize)
+    found = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
     if output:
         write_lines(output, [translation.text for translation in found.translations])
     facts, perplexity = as_json(found), found.perplexity

@@ -171,7 +171,7 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], names: Sequence[str]) -> T
     """The one tokenizer of the models of an ensemble; raises UserError that names a model with another vocabulary."""
     first = tokenizers[0]
     for tokenizer, name in zip(tokenizers[1:], names[1:], strict=True):
-        if _pieces(tokenizer) != _pieces(first):
+        if not tokenizer.same_pieces(first):
             raise UserError(
                 f"{name} has another vocabulary than {names[0]}; models can translate together only if they "
                 "were trained on the same prepared data."
@@ -201,10 +201,3 @@ def _check_lines(texts: Sequence[str], first: int) -> None:
     for number, text in enumerate(texts, first):
         if "\n" in text:
             raise UserError(f"Text {number} holds a line break; a text is one line: split it before translating.")
-
-
-def _pieces(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    return (
-        tokenizer.source_pieces(range(tokenizer.source_size)),
-        tokenizer.target_pieces(range(tokenizer.target_size)),
-    )

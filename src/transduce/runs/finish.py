@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,7 +15,7 @@ from transduce.runs.card import model_card
 from transduce.runs.evaluate import as_json, evaluate
 from transduce.runs.start import place
 from transduce.training import checkpoint
-from transduce.training.loop import Reason, Training
+from transduce.training.loop import Reason, Training, Validation
 
 EXAMPLES = 8  # translations kept in the metrics
 
@@ -23,14 +23,11 @@ EXAMPLES = 8  # translations kept in the metrics
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
     """Average, measure (on `pairs`, if there are any) and publish the model; returns what metrics.json holds."""
     config, model, state = training.config, training.model, training.state
-    chosen = chosen_checkpoints(training)
-    weights = bundle.average(chosen)
+    final = choose(training)
+    weights, steps, result = final.weights, final.steps, final.validation
     model.load_state_dict(weights)
     model.eval()
-    result = training.validate(model)
-    steps = [checkpoint.step_of(path) for path in chosen]
-    what = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
-    say(f"The model is {what} {steps[-1]:,}" + (f": {result}" if result else ""))
+    say(f"The model is {final}.")
     metrics: dict[str, Any] = {
         "training": {
             "reason": reason,
@@ -58,15 +55,37 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     return metrics
 
 
-def chosen_checkpoints(training: Training) -> list[Path]:
-    """Those that the final model is the average of: the last of the training; or of best and last the better one."""
+class Candidate(NamedTuple):
+    """What could become the model: the average of some checkpoints, or one of them."""
+
+    weights: dict[str, torch.Tensor]
+    steps: list[int]
+    validation: Validation | None
+
+    def __str__(self) -> str:
+        steps = self.steps
+        what = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
+        return f"{what} {steps[-1]:,}" + (f": {self.validation}" if self.validation else "")
+
+
+def choose(training: Training) -> Candidate:
+    """The average of the last checkpoints, or the last alone where the model learnt too fast for an average to help.
+
+    With train.average = 1, the best or the last. The one with the lower perplexity in validation is taken.
+    """
     config, state = training.config.train, training.state
-    found = [path for path in checkpoint.regular(training.folder, config.save_every) if checkpoint.step_of(path)]
-    best = training.folder / f"step-{state.best_step:08d}"
-    if config.average == 1 and state.best is not None and best.exists():
-        last = training.validate(training.model)
-        return [best] if last is None or state.best < last.perplexity else found[-1:]
-    return found[-config.average :]
+    regular = [path for path in checkpoint.regular(training.folder, config.save_every) if bundle.step_of(path)]
+    last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
+    first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
+    candidates = [_measured(training, paths) for paths in ([first] if first == [last] else [first, [last]])]
+    return min(candidates, key=lambda each: each.validation.perplexity if each.validation else 0.0)
+
+
+def _measured(training: Training, paths: Sequence[Path]) -> Candidate:
+    weights = bundle.average(paths)
+    training.model.load_state_dict(weights)
+    training.model.eval()
+    return Candidate(weights, [bundle.step_of(path) for path in paths], training.validate(training.model))
 
 
 def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def prepared_corpus(
             raise UserError(
                 f"{prepared.folder} brings its own validation text; leave out --valid, or prepare it again."
             )
-        if tokenizer and _pieces(prepared.tokenizer) != _pieces(tokenizer):
+        if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
             raise UserError(
                 f"{prepared.folder} has another vocabulary than the model to go on from; give the text files."
             )
@@ -108,11 +108,6 @@ def prepared_corpus(
         tokenizer=tokenizer,
         threads=threads,
     )
-
-
-def _pieces(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    source, target = range(tokenizer.source_size), range(tokenizer.target_size)
-    return tokenizer.source_pieces(source), tokenizer.target_pieces(target)
 
 
 def _shape(prepared: Prepared, inherited: Mapping[str, Any], given: Mapping[str, Any], threads: int) -> RunConfig:

@@ -108,6 +108,13 @@ class Tokenizer:
         """The pieces of target ids, to show to people; U+2581 is a space."""
         return self._target.pieces(ids)
 
+    def same_pieces(self, other: "Tokenizer") -> bool:
+        """Whether ids mean the same in both, so that models with one and the other can work together."""
+        return all(
+            mine.pieces(range(mine.size)) == theirs.pieces(range(theirs.size))
+            for mine, theirs in ((self._source, other._source), (self._target, other._target))
+        )
+
     @property
     def source_size(self) -> int:
         """Pieces in the source vocabulary."""

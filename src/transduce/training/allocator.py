@@ -5,6 +5,7 @@ import platform
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 LARGE = 1 << 30  # bytes
+LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
 
 
 def keep_memory() -> None:
@@ -16,4 +17,4 @@ def keep_memory() -> None:
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(TRIM_THRESHOLD, LARGE)
-        libc.mallopt(MMAP_THRESHOLD, LARGE)
+        libc.mallopt(MMAP_THRESHOLD, LARGE) or libc.mallopt(MMAP_THRESHOLD, LARGEST_ONCE)

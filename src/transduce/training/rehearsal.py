@@ -1,10 +1,11 @@
 """Before the first update: how large a micro-batch memory allows, and how long an update will take."""
 
+import contextlib
 import dataclasses
-import os
-import resource
+import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,9 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.update import forward
+
+with contextlib.suppress(ImportError):  # Windows has none
+    import resource
 
 CPU_CELLS = 4096  # larger micro-batches gain nothing on a CPU
 SHARE = 0.6  # of the free memory that a micro-batch may take
@@ -66,11 +70,14 @@ def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, devi
             return False
         total = torch.cuda.get_device_properties(device).total_memory
         return torch.cuda.max_memory_reserved(device) < 0.9 * total
+    free = _free_bytes()
+    if free == math.inf:
+        return True
     quarter = worst[: max(1, len(worst) // 4)]  # a CPU has no second chance: the system ends who takes too much
     before = _peak_bytes()
     _try(model, data, quarter, config, device)
     needed = (_peak_bytes() - before) * len(worst) / len(quarter)
-    if needed > SHARE * _free_bytes():
+    if needed > SHARE * free:
         return False
     _try(model, data, worst, config, device)
     return True
@@ -103,9 +110,15 @@ def _cells(data: Mixture, batch: Indices) -> int:
     return len(batch) * int(data.source_lengths[batch].max() + data.target_lengths[batch].max() + 2)
 
 
+def _free_bytes() -> float:
+    """Memory to be had on Linux, which ends a process that takes more; elsewhere infinite: other systems swap."""
+    try:
+        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    except OSError:
+        return math.inf
+    return int(facts["MemAvailable"].removesuffix("kB")) * 1024
+
+
 def _peak_bytes() -> int:
+    """The most memory that this process ever had; asked for on Linux only."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _free_bytes() -> int:
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
