@@ -91,7 +91,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
         assert status == 0
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
-        assert said.startswith("Corpus      300 pairs src-tgt, ")
+        assert "\nCorpus      300 pairs src-tgt, " in said
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
         assert first.keys() == other.keys()
@@ -195,6 +195,16 @@ def test_lines_in_are_lines_out(kind, place, tmp_path, capsys, standard_input):
         plain = content.replace(b"\r", b"").removeprefix(b"\xef\xbb\xbf")
         standard_input(plain)
         assert found == output(capsys, "translate", place / "one")
+
+
+def test_standard_input_may_stand_for_any_file(place, capsys):
+    target = place / "test.tgt"
+    command = [sys.executable, "-m", "transduce.cli", "score", str(place / "one"), "-", str(target)]
+    with (place / "test.src").open("rb") as source:
+        piped = subprocess.run(command, stdin=source, capture_output=True, text=True, check=False)
+    assert piped.returncode == 0, piped.stderr
+    scores = output(capsys, "score", place / "one", place / "test.src", target).split()
+    assert [float(line) for line in piped.stdout.split()] == [pytest.approx(float(score), abs=1e-3) for score in scores]
 
 
 def test_pipes_hold_utf8_whatever_the_system_prefers(place):
@@ -429,8 +439,10 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     first, last = (load_file(steps / f"step-{step:08d}/model.safetensors") for step in (100, 150))
     for name, weight in load_file(tmp_path / "two/model.safetensors").items():
         assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
-    assert "average of  steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
+    assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
+    status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
+    assert status == 2 and f"{tmp_path / 'one'} is an average of checkpoints; to go on from it: --init" in said
     assert all(
         torch.equal(weight, last[name]) for name, weight in load_file(tmp_path / "one/model.safetensors").items()
     )
@@ -476,7 +488,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
-    "train --out one": "one is finished at 150 updates; set train.steps higher to go on.",
+    "train --out one": "one is finished at 150 updates; to go on, raise what ended it: train.steps",
+    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
+    "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
     "prepare --train train.tsv --out data": "data exists already and is never overwritten",
     "prepare --train train.tsv": "prepare needs --out",
     "translate": "translate needs MODEL",
@@ -527,7 +541,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert status == 2 and result == ""
     assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
     assert sentence.endswith((".", "?", "--help'."))
-    assert all(line.startswith("Going on at ") for line in before_it)
+    assert all(line.startswith(("Going on at ", "Reading the corpus")) for line in before_it)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
+import transduce
 from corpora import write_texts
-from transduce import cli
+from transduce import bundle, cli
 from transduce.files import verify
 from transduce.journal import Event, read_events
 from transduce.runs.start import start
@@ -183,10 +184,55 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
         assert status == 2
-        assert said.endswith(f"out is finished at {steps} updates; set train.steps higher to go on.\n")
+        assert said.endswith(
+            f"out is finished at {steps} updates; to go on, raise what ended it: train.steps, train.minutes, "
+            "train.patience.\n"
+        )
     cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
     assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
+
+
+def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=9))[0] == 0
+    assert bundle.describe(out).finished
+    process = begin(arguments(corpus, out, train__steps=50_000))
+    wait_for(lambda: (out / "checkpoints/step-00000012").exists(), lambda: process.poll() is not None)
+    process.terminate()
+    said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert not bundle.describe(out).finished
+    transduce.load(out).translate(["ka lo"])
+
+
+def test_another_corpus_is_not_passed_over_in_silence(corpus, tmp_path, capsys):
+    out, other = tmp_path / "out", write_texts(tmp_path, "other", 50, seed=5)
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    status, said = run(capsys, arguments(["--train", *other], out, train__steps=9))
+    assert status == 0
+    assert f"{out} goes on with the text that it was started with, whatever data.corpora are now." in said
+    assert f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    status, said = run(capsys, arguments(corpus, out, train__steps=12))
+    assert status == 0 and "goes on with the text" not in said
+
+
+def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6, train__cooldown=3))[0] == 0
+    said = run(capsys, arguments(corpus, out, train__steps=9, train__cooldown=3))[1]
+    assert "Changed: train.steps is 9, was 6; from here on this is another training than it would have been." in said
+
+
+def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys):
+    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=300"])[0] == 0
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    assert run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=6))[0] == 0
+    (tmp_path / "data").rename(moved)
+    assert run(capsys, arguments(["--train", str(moved)], out, train__steps=9))[0] == 0
+    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
+    status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
+    assert status == 2 and f"{tmp_path / 'data'} has another vocabulary than {out} was started with" in said
 
 
 def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):

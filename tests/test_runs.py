@@ -1,6 +1,7 @@
 """From files to a model folder: what a training leaves, what it chooses, and what it says of bad input."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from transduce.journal import read_events
 from transduce.model.build import build
 from transduce.preparation import open_prepared
 from transduce.runs.evaluate import evaluate, validation
+from transduce.runs.start import has_bfloat16
 from transduce.runs.train import train
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.checkpoint import regular
@@ -105,6 +107,26 @@ def test_a_model_folder_holds_what_a_model_needs(model):
     assert events.count("validation") == 2
     card = (model / "README.md").read_text()
     assert "# ka → zu" in card and "transduce translate" in card and "| pairs | 300 " in card
+
+
+def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
+    umask = os.umask(0)
+    os.umask(umask)
+    for name in read_manifest(model):
+        assert (model / name).stat().st_mode & 0o777 == 0o666 & ~umask, name
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy)
+    (copy / "README.md").write_text("Ours.\n")
+    assert bundle.load(copy).folder == copy
+
+
+def test_precision_is_chosen_once(place, tmp_path):
+    out = tmp_path / "out"
+    train(options(place, train__precision="auto"), out)
+    chosen = bundle.read_config(out).train.precision
+    assert chosen == ("bfloat16" if has_bfloat16(torch.device("cpu")) else "float32")
+    train(options(place, train__precision="auto", train__steps=12), out)
+    assert bundle.read_config(out).train.precision == chosen
 
 
 def test_metrics_are_those_of_the_model(model, place):

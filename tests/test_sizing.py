@@ -32,6 +32,12 @@ def test_the_last_row_is_the_base_model_of_the_paper():
     assert (base.train.warmup, base.train.learning_rate) == (4000, pytest.approx(1.0, abs=0.01))
 
 
+def test_fine_tuning_takes_a_third_of_the_rate():
+    fresh, further = (training_options(5000, 50, 256, fine_tuning=known) for known in (False, True))
+    assert further["train.learning_rate"] == pytest.approx(fresh["train.learning_rate"] / 3, rel=0.01)
+    assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
+
+
 def test_the_documentation_shows_the_table():
     shown = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
     for row in TABLE:

@@ -59,7 +59,7 @@ def describe(folder: Path | str) -> Description:
     config = read_config(folder)
     finished = (folder / MANIFEST).exists()
     if finished:
-        verify(folder)
+        verify(folder, but=CARD)
         weights, metrics = folder / WEIGHTS, json.loads((folder / METRICS).read_text(encoding="utf-8"))
     else:
         weights, metrics = newest_whole(folder) / WEIGHTS, {}

@@ -88,6 +88,8 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
         before = spelt[-1] if spelt else ""
         if argument == "-" and before.startswith("--"):
             spelt[-1] = f"{before}=-"
+        elif argument == "-":  # else taken for an option
+            spelt.append("/dev/stdin")
         elif takes_assignments and ASSIGNMENT.match(argument) and before != "--set":
             spelt += ["--set", argument]
         else:

@@ -103,16 +103,20 @@ class DataConfig:
 class TrainConfig:
     """How a model is trained (section 5 of the paper)."""
 
-    cooldown: int = option(
-        0, "last updates over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
-    )
     steps: int = option(100_000, "updates", unit="updates", paper="100000", least=1)
     minutes: float = option(0.0, "wall-clock budget; training stops at whichever comes first; 0: none", unit="minutes")
     warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
-    learning_rate: float = option(1.0, "factor on the paper's schedule", paper="1")
+    cooldown: int = option(
+        0, "updates before train.steps over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
+    )
+    learning_rate: float = option(
+        1.0, "factor on the paper's schedule, whose peak is 1 / sqrt(d_model * warmup)", paper="1"
+    )
     label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1", below=1)
     accumulate: int = option(0, "micro-batches that an update's batch is cut into; 0: found by trying the worst batch")
-    precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of matrix products", paper="float32")
+    precision: Literal["float32", "bfloat16", "auto"] = option(
+        "float32", "arithmetic of matrix products; auto: bfloat16 where the processor has it", paper="float32"
+    )
     optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "update rule", paper="adam")
     beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9", below=1)
     beta2: float = option(0.98, "Adam's decay of the mean squared gradient", paper="0.98", below=1)

@@ -100,12 +100,14 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
     raise UserError(f"{path} has format {version}, this transduce reads format {FORMAT}; install a newer transduce.")
 
 
-def verify(folder: Path | str, *, hashes: bool = False) -> None:
-    """Compare every file with the manifest: its size, and its content if `hashes`.
+def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
+    """Compare every file, but one that people may edit, with the manifest: its size, and its content if `hashes`.
 
     Raises UserError that names the first damaged or missing one; files without an entry are not looked at.
     """
     for name, entry in read_manifest(folder).items():
+        if name == but:
+            continue
         path = Path(folder) / name
         mend = f"write {folder} again or use another copy"
         if not path.is_file():
@@ -165,7 +167,10 @@ def _refuse_existing(path: Path) -> None:
 def _seal(folder: Path) -> None:
     """Write the manifest of all files in `folder`, when they are safely on the disk."""
     files = {}
+    umask = os.umask(0)
+    os.umask(umask)
     for name in _names(folder):
+        (folder / name).chmod(0o666 & ~umask)  # safetensors makes files that nobody else may read
         _sync(folder / name)
         files[name] = Entry((folder / name).stat().st_size, _digest(folder / name))._asdict()
     for inner in folder.rglob("*"):

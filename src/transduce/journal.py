@@ -89,7 +89,7 @@ def open_tensorboard(folder: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UserError(
-            "TensorBoard files were asked for, but tensorboard is not installed: pip install 'transduce[tensorboard]'."
+            "TensorBoard files were asked for, but tensorboard is not installed: pip install tensorboard."
         ) from None
     return SummaryWriter(str(folder))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from transduce.config import DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
@@ -25,6 +26,7 @@ from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
+PREPARED = ("data.tokenizer", "data.joint", "data.max_length", "data.max_ratio", "data.deduplicate", "data.holdout")
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 CHUNK = 20_000  # pairs encoded at a time
 
@@ -35,6 +37,7 @@ class Facts:
 
     source: str  # language codes
     target: str
+    options: dict[str, Any]  # those of PREPARED
     corpora: list[list[str]]  # the files of every corpus
     files: list[list[str]]  # the same as the origins in the stores number them
     weights: list[float]
@@ -106,6 +109,8 @@ def prepare(
         facts = Facts(
             source=data.source,
             target=data.target,
+            options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
+            | {"data.joint": tokenizer.joint},
             corpora=[list(corpus.files) for corpus in data.corpora],
             files=files,
             weights=[corpus.weight for corpus in data.corpora],

@@ -51,7 +51,7 @@ def _facts(description: "Description") -> list[tuple[str, str]]:
         ("weights", f"{description.size / 1e6:,.1f} MB in {description.weights}"),
     ]
     if not description.finished:
-        facts.append(("state", "not finished: the newest checkpoint; the same `transduce train` goes on"))
+        facts.append(("state", "not finished, the newest checkpoint; the same `transduce train` command goes on"))
     return facts + _metric_facts(metrics)
 
 
@@ -59,8 +59,10 @@ def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     facts = []
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
-    if "averaged_steps" in metrics:
-        facts.append(("average of", "steps " + ", ".join(f"{step:,}" for step in metrics["averaged_steps"])))
+    averaged = metrics.get("averaged_steps") or metrics.get("training", {}).get("averaged_steps", [])
+    if averaged:
+        which = "average of steps" if len(averaged) > 1 else "step"
+        facts.append(("checkpoint", f"{which} " + ", ".join(f"{step:,}" for step in averaged)))
     if corpus := metrics.get("corpus"):
         facts.append(
             ("corpus", f"{corpus['pairs']:,} pairs: " + "; ".join(" + ".join(files) for files in corpus["corpora"]))

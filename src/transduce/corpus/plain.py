@@ -82,7 +82,7 @@ def _zstandard() -> _Decompressor:
     try:
         import zstandard
     except ImportError:
-        raise UserError('Reading .zst files needs another package: pip install "transduce[zstd]".') from None
+        raise UserError("Reading .zst files needs another package: pip install zstandard.") from None
     return cast(_Decompressor, zstandard.ZstdDecompressor().decompressobj())
 
 

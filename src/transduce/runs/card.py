@@ -18,7 +18,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         f"{metrics['parameters']:,} parameters), trained with transduce.",
         "",
         "```",
-        "transduce translate . --input FILE --output FILE       # from inside this folder",
+        f"transduce translate . --input text.{config.data.source} --output text.{config.data.target}  # in this folder",
         "python -c \"import transduce; print(transduce.load('.').translate(['…'])[0].text)\"",
         "```",
         "",
@@ -34,7 +34,8 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         lines.append(f"| validation | perplexity {metrics['validation']['perplexity']:.2f} |")
     for score in metrics.get("test", {}).get("scores", []):
         interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
-        lines.append(f"| test {score['name']} | {interval}, `{score['signature']}` |")
+        signature = score["signature"].replace("|", "\\|")  # which ends a cell, in a code span, too
+        lines.append(f"| test {score['name']} | {interval}, `{signature}` |")
     lines += ["", "The model knows the kind of text it was trained on; measure it on yours before you rely on it."]
     return "\n".join(lines) + "\n"
 

@@ -46,7 +46,6 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
         metrics["validation"] = {
             "perplexity": result.perplexity,
             "bleu_greedy": result.bleu,
-            "sentences": prepared.facts.held_out,
         }
     if pairs:
         metrics["test"] = test(training, prepared, pairs, out)

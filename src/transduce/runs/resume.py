@@ -10,27 +10,21 @@ import torch
 from transduce import bundle
 from transduce.config import RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
-from transduce.files import remove_leftovers, write_text
+from transduce.files import MANIFEST, remove_leftovers, write_text
 from transduce.journal import Journal, say
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
-from transduce.preparation import Prepared, open_prepared
+from transduce.preparation import Prepared, is_prepared, open_prepared
 from transduce.runs.evaluate import validation
 from transduce.runs.start import place
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import checkpoint
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.loop import Training
 from transduce.training.optimizer import make_optimizer
 
-FOUND = (
-    "data.corpora",
-    "data.valid",
-    "data.source",
-    "data.target",
-    "data.vocab_size",
-    "model.vocab_size",
-    "model.source_vocab_size",
-)
+TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
+FOUND = (*TEXT, "data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 LEFT_OPEN = ("train.accumulate", "train.save_every", "train.validate_every", "train.threads")  # by 0
 
 # What a training cannot change on its way, and what changes nothing that it learns.
@@ -45,14 +39,16 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     # Sizes that were found out at the first start may have been asked for differently, or left to be found; the corpus
     # is the one that was prepared then, wherever its files are now.
     fixed = FOUND + tuple(name for name in LEFT_OPEN if not given.get(name))
+    fixed += ("train.precision",) * (given.get("train.precision") == "auto")
     found = {name: value for name, value in flatten(old).items() if name in fixed}
     config = configure(flatten(old), given, found)
-    for line in changes(old, config, out):
+    for line in [*other_text(old, given, out), *changes(old, config, out)]:
         say(line)
     if config != old:
+        (out / MANIFEST).unlink(missing_ok=True)  # if it was finished, it is not any more
         write_text(out / bundle.CONFIG, to_toml(config))
     torch.set_num_threads(config.train.threads)
-    prepared = open_data(config, out)
+    prepared = open_data(config, given, out)
     model = build(config.model, config.train.seed).to(device)
     optimizer = make_optimizer(model.parameters(), config.train)
     for folder in (out, out / bundle.CHECKPOINTS):
@@ -86,6 +82,18 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     return training, prepared
 
 
+def other_text(old: RunConfig, given: Mapping[str, Any], out: Path) -> list[str]:
+    """A line if another corpus is given than the one that the training was started with, and goes on with."""
+    was, now = flatten(old), flatten(configure({name: given[name] for name in TEXT if name in given}))
+    other = [name for name in TEXT if name in given and now[name] != was[name]]
+    if not other:
+        return []
+    return [
+        f"{out} goes on with the text that it was started with, whatever {' and '.join(other)} are now. To learn from "
+        f"other text: transduce train --init {out} --train FILES --out ANOTHER."
+    ]
+
+
 def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
     """A line for each option that differs from the last start; raises UserError for one that may not."""
     lines = []
@@ -95,15 +103,26 @@ def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
                 f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it "
                 "out, or train into a new folder."
             )
-        meaning = "" if name.startswith(HARMLESS) else "; from here on this is another training than it would have been"
+        harmless = name.startswith(HARMLESS) and not (name == "train.steps" and new.train.cooldown)
+        meaning = "" if harmless else "; from here on this is another training than it would have been"
         lines.append(f"Changed: {name} is {now}, was {was}{meaning}.")
     return lines
 
 
-def open_data(config: RunConfig, out: Path) -> Prepared:
-    """The prepared corpus of a run: its own, or the one that it was given."""
+def open_data(config: RunConfig, given: Mapping[str, Any], out: Path) -> Prepared:
+    """The prepared corpus of a run: its own, or the one that it was given, wherever that lies now.
+
+    Raises UserError for one with another vocabulary.
+    """
     own = out / bundle.DATA
-    return open_prepared(own if own.is_dir() else Path(config.data.corpora[0].files[0]))
+    if own.is_dir():
+        return open_prepared(own)
+    corpora = configure({name: given[name] for name in TEXT if name in given}).data.corpora
+    files = next((corpus.files for corpus in corpora if is_prepared(corpus.files)), config.data.corpora[0].files)
+    prepared = open_prepared(Path(files[0]))
+    if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
+        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
+    return prepared
 
 
 def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> TrainState:

@@ -13,7 +13,7 @@ from transduce.config import RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
 from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
-from transduce.model.build import build, count_parameters, load_weights
+from transduce.model.build import build, count_parameters
 from transduce.preparation import Prepared, is_prepared, open_prepared, prepare
 from transduce.tokens.batching import padding_share
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
@@ -27,24 +27,23 @@ def start(given: Mapping[str, Any], out: Path, init: Path | None, keep_optimizer
     """Prepare everything that a training needs in `out`, and say what is about to happen."""
     clear(out)
     origin = bundle.load(init) if init else None
-    inherited = flatten(origin.config, ("model",)) if origin else {}
-    if origin:
-        inherited |= {
-            name: flatten(origin.config)[name] for name in ("data.source", "data.target", "data.bleu_tokenize")
-        }
+    inherited = {name: value for name, value in flatten(origin.config).items() if inherits(name)} if origin else {}
     threads = configure(given).train.threads or torch.get_num_threads()
     torch.set_num_threads(threads)
     prepared = prepared_corpus(configure(inherited, given), given, out, origin.tokenizer if origin else None, threads)
-    config = _shape(prepared, inherited, given, threads)
+    config = _shape(prepared, inherited, given, out, device, threads)
     _check_positions(prepared, config)
     if origin:
         _check_same(origin, config, keep_optimizer)
     model = build(config.model, config.train.seed).to(device)
-    if init:
-        load_weights(model, bundle.describe(init).weights)
+    if origin:
+        model.load_state_dict(origin.model.state_dict())
     rehearsal = rehearse(model, prepared.mixture, config, device)
-    config = _length(config, given, prepared.facts.pairs, rehearsal)
-    for line in _announce(prepared, config, {**inherited, **given}, rehearsal, device):
+    config = _length(config, given, prepared.facts.pairs, rehearsal, fine_tuning=init is not None)
+    decided = {**inherited, **given}
+    if origin or prepared.folder != out / bundle.DATA:
+        decided["data.vocab_size"] = config.data.vocab_size
+    for line in _announce(prepared, config, decided, rehearsal, device):
         say(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
@@ -73,7 +72,8 @@ def clear(out: Path) -> None:
 
 def inherits(name: str) -> bool:
     """Whether a model that is gone on from decides an option."""
-    return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize")
+    vocabulary = "data.tokenizer", "data.joint"
+    return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize", *vocabulary)
 
 
 def place(config: RunConfig, device: torch.device) -> str:
@@ -89,6 +89,9 @@ def prepared_corpus(
     """The prepared corpus: the folder that was given as one, or a new one in the run's folder."""
     if len(config.data.corpora) == 1 and is_prepared(config.data.corpora[0].files):
         prepared = open_prepared(Path(config.data.corpora[0].files[0]))
+        for name, was in prepared.facts.options.items():
+            if name in given and given[name] != was:
+                raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
         if config.data.valid:
             raise UserError(
                 f"{prepared.folder} brings its own validation text; leave out --valid, or prepare it again."
@@ -101,6 +104,7 @@ def prepared_corpus(
     if (out / bundle.DATA).exists():  # of a start that was cut short before it had a configuration
         shutil.rmtree((out / bundle.DATA).rename(out / f".{bundle.DATA}{ASIDE}old"))
     size = given.get("data.vocab_size")
+    say("Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …")
     return prepare(
         config.data,
         out / bundle.DATA,
@@ -110,10 +114,18 @@ def prepared_corpus(
     )
 
 
-def _shape(prepared: Prepared, inherited: Mapping[str, Any], given: Mapping[str, Any], threads: int) -> RunConfig:
+def _shape(
+    prepared: Prepared,
+    inherited: Mapping[str, Any],
+    given: Mapping[str, Any],
+    out: Path,
+    device: torch.device,
+    threads: int,
+) -> RunConfig:
     """The configuration with all sizes that the prepared corpus decides."""
     facts, tokenizer = prepared.facts, prepared.tokenizer
     found = {
+        **facts.options,
         "data.vocab_size": tokenizer.target_size,
         "data.source": facts.source,
         "data.target": facts.target,
@@ -121,7 +133,19 @@ def _shape(prepared: Prepared, inherited: Mapping[str, Any], given: Mapping[str,
         "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source_size,
         "train.threads": threads,
     }
+    if prepared.folder.resolve().parent != out.resolve():  # another working directory must find it, too
+        found["data.corpora"] = [{"files": [str(prepared.folder.resolve())]}]
+    if given.get("train.precision") == "auto":
+        found["train.precision"] = "bfloat16" if has_bfloat16(device) else "float32"
     return configure(sizing.model_options(facts.pairs), inherited, given, found)
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether matrix products in bfloat16 are faster than in float32 there."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    names = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
+    return any(getattr(torch.cpu, name, lambda: False)() for name in names)
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:
@@ -150,7 +174,9 @@ def _check_same(origin: bundle.Bundle, config: RunConfig, keep_optimizer: bool) 
             raise UserError(f"{origin.folder} has {name} = {was}, which cannot become {now} on the way; leave it out.")
 
 
-def _length(config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: Rehearsal) -> RunConfig:
+def _length(
+    config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: Rehearsal, fine_tuning: bool
+) -> RunConfig:
     """The configuration with what depends on the updates of an epoch."""
     per_epoch = rehearsal.updates_per_epoch
     found = {
@@ -158,7 +184,9 @@ def _length(config: RunConfig, given: Mapping[str, Any], pairs: int, rehearsal: 
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
-    automatic = sizing.training_options(pairs, per_epoch, config.model.d_model, given.get("train.warmup", 0))
+    automatic = sizing.training_options(
+        pairs, per_epoch, config.model.d_model, given.get("train.warmup", 0), fine_tuning=fine_tuning
+    )
     chosen = {name: value for name, value in automatic.items() if name not in given}
     return configure(flatten(config), chosen, found)
 
@@ -191,8 +219,8 @@ def _announce(
         f"Model       {model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
         f"{model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, dropout {model.dropout:g}: "
         f"{count_parameters(model):,} parameters" + why("model.d_model", "model.num_encoder_layers"),
-        f"Batches     {data.max_tokens:,} tokens a side and update {cut}, {_padding(prepared, config):.1%} padding; "
-        f"{per_epoch:,} updates an epoch" + why("data.max_tokens"),
+        f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
+        f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
         f"{run.precision} on {place(config, device)}" + why("train.steps"),
         f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",

@@ -28,6 +28,9 @@ REASONS: dict[Reason, str] = {
 }
 
 
+ENDS = ("train.steps", "train.minutes", "train.patience")
+
+
 class Result(NamedTuple):
     """What a training left behind."""
 
@@ -75,9 +78,14 @@ def test_pairs(given: Mapping[str, Any], out: Path) -> list[Pair]:
     old = flatten(bundle.read_config(out)) if (out / bundle.CONFIG).is_file() else {}
     config = configure(old, given)
     if old and (out / MANIFEST).exists():
-        step = json.loads((out / bundle.METRICS).read_text(encoding="utf-8"))["training"]["steps"]
-        if step >= config.train.steps:
-            raise UserError(f"{out} is finished at {step:,} updates; set train.steps higher to go on.")
+        done = json.loads((out / bundle.METRICS).read_text(encoding="utf-8")).get("training")
+        if done is None:
+            raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
+        same = all(old[name] == now for name, now in flatten(config).items() if name in ENDS)
+        if done["steps"] >= config.train.steps or same:
+            raise UserError(
+                f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: {', '.join(ENDS)}."
+            )
     if not config.data.test:
         return []
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))
