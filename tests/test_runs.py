@@ -120,6 +120,16 @@ def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
     assert bundle.load(copy).folder == copy
 
 
+def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
+    train(options(place, train__minutes=0.02, train__warmup=100_000), tmp_path / "short")
+    said = capfd.readouterr().err
+    assert (
+        "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: give more time" in said
+    )
+    train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
+    assert "minutes are enough" not in capfd.readouterr().err
+
+
 def test_precision_is_chosen_once(place, tmp_path):
     out = tmp_path / "out"
     train(options(place, train__precision="auto"), out)

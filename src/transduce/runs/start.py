@@ -43,7 +43,7 @@ def start(given: Mapping[str, Any], out: Path, init: Path | None, keep_optimizer
     decided = {**inherited, **given}
     if origin or prepared.folder != out / bundle.DATA:
         decided["data.vocab_size"] = config.data.vocab_size
-    for line in _announce(prepared, config, decided, rehearsal, device):
+    for line in [*_announce(prepared, config, decided, rehearsal, device), *_too_short(config, rehearsal)]:
         say(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
@@ -224,6 +224,18 @@ def _announce(
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
         f"{run.precision} on {place(config, device)}" + why("train.steps"),
         f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",
+    ]
+
+
+def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
+    """A line if the time that was given is too short for the learning rate to rise and to fall again."""
+    run = config.train
+    updates = round(60 * run.minutes / rehearsal.seconds_per_update)
+    if not run.minutes or updates > 2 * run.warmup:
+        return []
+    return [
+        f"Warning     {run.minutes:g} minutes are enough for about {updates:,} updates, and the learning rate rises "
+        f"for {run.warmup:,}: give more time, or lower train.warmup and data.max_tokens."
     ]
 
 
