@@ -1,5 +1,6 @@
 """The commands, as a person types them: what they write, where to, and what they say of mistakes."""
 
+import functools
 import gzip
 import io
 import json
@@ -291,7 +292,9 @@ def test_ctrl_c_leaves_the_old_output(place, tmp_path):
     target = tmp_path / "out.txt"
     target.write_text("old\n")
     command = [sys.executable, "-m", "transduce.cli", "translate", str(place / "one"), "--output", str(target)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background ignores it
+    with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
         until = time.monotonic() + 60
         while len(list(tmp_path.iterdir())) == 1 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
