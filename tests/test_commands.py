@@ -488,6 +488,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
+    "train --train - - --out x": "Both sides cannot come from standard input; give one of them as a file.",
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",

@@ -224,12 +224,14 @@ def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
     assert "Changed: train.steps is 9, was 6; from here on this is another training than it would have been." in said
 
 
-def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys):
+def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
     assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=300"])[0] == 0
     out, moved = tmp_path / "out", tmp_path / "moved"
     assert run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=6))[0] == 0
     (tmp_path / "data").rename(moved)
-    assert run(capsys, arguments(["--train", str(moved)], out, train__steps=9))[0] == 0
+    monkeypatch.chdir(tmp_path)
+    status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
+    assert status == 0 and "goes on with the text" not in said
     assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
     status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
     assert status == 2 and f"{tmp_path / 'data'} has another vocabulary than {out} was started with" in said

@@ -79,7 +79,7 @@ class Journal:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The events of a journal in order; a last line that is not yet whole is left out."""
-    for line in path.read_bytes()[: _whole_lines(path)].splitlines():
+    for line in path.read_bytes()[: _whole_lines(path)].split(b"\n")[:-1]:
         yield json.loads(line)
 
 

@@ -5,7 +5,7 @@ from itertools import count, repeat, zip_longest
 from typing import NamedTuple
 
 from transduce.corpus.jsonl import read_jsonl
-from transduce.corpus.plain import display_name, read_lines, suffixes, without_byte_order_mark
+from transduce.corpus.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
 
@@ -40,7 +40,7 @@ def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "ta
     match list(files):
         case [file]:
             return map(_pair, _read_bilingual(file, languages), map(Origin, repeat(display_name(file)), count(1)))
-        case ["-", "-"]:
+        case [source, target] if source in STANDARD_INPUT and target in STANDARD_INPUT:
             raise UserError("Both sides cannot come from standard input; give one of them as a file.")
         case [source, target]:
             for file in files:
@@ -58,7 +58,7 @@ def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
 
 
 def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    match ".tsv" if file == "-" else suffixes(file)[0]:
+    match ".tsv" if file in STANDARD_INPUT else suffixes(file)[0]:
         case ".tsv" | ".tab" | ".txt":
             return read_tsv(file)
         case ".jsonl":

@@ -23,6 +23,7 @@ from transduce.errors import UserError
 BLOCK = 1 << 18  # bytes of text looked at together
 COMPRESSED_BLOCK = 1 << 14  # smaller, as it may become a thousand times larger
 SPOOL = 1 << 24  # bytes of a pipe kept in memory before the rest goes to a temporary file
+STANDARD_INPUT = ("-", "/dev/stdin")  # its names
 BYTE_ORDER_MARK = "\ufeff"
 STARTS = {  # of what is often taken for UTF-8 text, and what it is
     b"\x1f\x8b": "gzip data; let its name end in .gz",
@@ -96,7 +97,7 @@ DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
 
 def _pieces(file: str) -> Iterator[bytes]:
     """The decompressed bytes of a file as they come: what a pipe holds is passed on at once."""
-    if file == "-":
+    if file in STANDARD_INPUT:
         yield from _read(cast(BufferedIOBase, sys.stdin.buffer), BLOCK)
         return
     compression = suffixes(file)[1]
@@ -153,7 +154,7 @@ def _settle_line_ends(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterato
     first = next(blocks, b"")
     if not _ends_in_cr(first):
         return False, chain((first,), blocks)
-    if file != "-" and Path(file).is_file():
+    if file not in STANDARD_INPUT and Path(file).is_file():
         return all(map(_ends_in_cr, blocks)), _whole_lines(_pieces(file))
     spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 (closed by _replay)
     for block in chain((first,), blocks):
@@ -191,7 +192,7 @@ def _decode(file: str, line: int, block: bytes) -> str:
 
 def display_name(file: str) -> str:
     """A file as a complaint names it."""
-    return "standard input" if file == "-" else file
+    return "standard input" if file in STANDARD_INPUT else file
 
 
 def _refuse(file: str, error: OSError) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from transduce import bundle
-from transduce.config import RunConfig, configure, differences, flatten, to_toml
+from transduce.config import DataConfig, RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
 from transduce.files import MANIFEST, remove_leftovers, write_text
 from transduce.journal import Journal, say
@@ -25,7 +25,13 @@ from transduce.training.optimizer import make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
 FOUND = (*TEXT, "data.vocab_size", "model.vocab_size", "model.source_vocab_size")
-LEFT_OPEN = ("train.accumulate", "train.save_every", "train.validate_every", "train.threads")  # by 0
+LEFT_OPEN = {  # by these values
+    "train.accumulate": 0,
+    "train.save_every": 0,
+    "train.validate_every": 0,
+    "train.threads": 0,
+    "train.precision": "auto",
+}
 
 # What a training cannot change on its way, and what changes nothing that it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer")
@@ -38,17 +44,17 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     old = bundle.read_config(out)
     # Sizes that were found out at the first start may have been asked for differently, or left to be found; the corpus
     # is the one that was prepared then, wherever its files are now.
-    fixed = FOUND + tuple(name for name in LEFT_OPEN if not given.get(name))
-    fixed += ("train.precision",) * (given.get("train.precision") == "auto")
+    fixed = [*FOUND, *(name for name, left in LEFT_OPEN.items() if given.get(name, left) == left)]
+    asked = configure({name: given[name] for name in TEXT if name in given}).data
     found = {name: value for name, value in flatten(old).items() if name in fixed}
     config = configure(flatten(old), given, found)
-    for line in [*other_text(old, given, out), *changes(old, config, out)]:
+    for line in [*other_text(old.data, asked, out), *changes(old, config, out)]:
         say(line)
     if config != old:
         (out / MANIFEST).unlink(missing_ok=True)  # if it was finished, it is not any more
         write_text(out / bundle.CONFIG, to_toml(config))
     torch.set_num_threads(config.train.threads)
-    prepared = open_data(config, given, out)
+    prepared = open_data(config.data, asked, out)
     model = build(config.model, config.train.seed).to(device)
     optimizer = make_optimizer(model.parameters(), config.train)
     for folder in (out, out / bundle.CHECKPOINTS):
@@ -82,15 +88,19 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     return training, prepared
 
 
-def other_text(old: RunConfig, given: Mapping[str, Any], out: Path) -> list[str]:
-    """A line if another corpus is given than the one that the training was started with, and goes on with."""
-    was, now = flatten(old), flatten(configure({name: given[name] for name in TEXT if name in given}))
-    other = [name for name in TEXT if name in given and now[name] != was[name]]
-    if not other:
+def other_text(was: DataConfig, asked: DataConfig, out: Path) -> list[str]:
+    """A line if another corpus is asked for than the one that the training was started with, and goes on with.
+
+    A prepared corpus may have moved; `open_data` looks at what it is.
+    """
+    names = [name.removeprefix("data.") for name in TEXT]
+    given = [name for name in names if getattr(asked, name) != getattr(DataConfig(), name)]
+    other = [name for name in given if getattr(asked, name) != getattr(was, name)]
+    if not other or any(is_prepared(corpus.files) for corpus in asked.corpora):
         return []
     return [
-        f"{out} goes on with the text that it was started with, whatever {' and '.join(other)} are now. To learn from "
-        f"other text: transduce train --init {out} --train FILES --out ANOTHER."
+        f"{out} goes on with the text that it was started with, whatever data.{' and data.'.join(other)} are now. To "
+        f"learn from other text: transduce train --init {out} --train FILES --out ANOTHER."
     ]
 
 
@@ -109,7 +119,7 @@ def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
     return lines
 
 
-def open_data(config: RunConfig, given: Mapping[str, Any], out: Path) -> Prepared:
+def open_data(was: DataConfig, asked: DataConfig, out: Path) -> Prepared:
     """The prepared corpus of a run: its own, or the one that it was given, wherever that lies now.
 
     Raises UserError for one with another vocabulary.
@@ -117,8 +127,7 @@ def open_data(config: RunConfig, given: Mapping[str, Any], out: Path) -> Prepare
     own = out / bundle.DATA
     if own.is_dir():
         return open_prepared(own)
-    corpora = configure({name: given[name] for name in TEXT if name in given}).data.corpora
-    files = next((corpus.files for corpus in corpora if is_prepared(corpus.files)), config.data.corpora[0].files)
+    files = next((corpus.files for corpus in asked.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")

@@ -113,7 +113,7 @@ def _cells(data: Mixture, batch: Indices) -> int:
 def _free_bytes() -> float:
     """Memory to be had on Linux, which ends a process that takes more; elsewhere infinite: other systems swap."""
     try:
-        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").strip().split("\n"))
     except OSError:
         return math.inf
     return int(facts["MemAvailable"].removesuffix("kB")) * 1024
