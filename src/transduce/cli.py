@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "options": options,
 }
 
+SEVERAL_FILES = ("--train", "--valid", "--test")  # which a value behind = would end
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name that looks like one can be written ./a=b
 
 
@@ -86,7 +87,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
     spelt: list[str] = []
     for argument in arguments:
         before = spelt[-1] if spelt else ""
-        if argument == "-" and before.startswith("--"):
+        if argument == "-" and before.startswith("--") and before not in SEVERAL_FILES:
             spelt[-1] = f"{before}=-"
         elif argument == "-":  # else taken for an option
             spelt.append("/dev/stdin")
