@@ -21,7 +21,7 @@ FLOORS = [
     {"cli"},
 ]
 WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores"}
-OPTIONAL = {"zstandard", "tensorboard", "torch.utils.tensorboard"}  # extras, imported where they are used
+OPTIONAL = {"sacremoses", "zstandard", "tensorboard", "torch.utils.tensorboard"}  # extras, imported where they are used
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
 LATE = {("bundle", "model.build")}  # a model folder can be described without torch
 

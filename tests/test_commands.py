@@ -482,7 +482,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out": "--out needs a value",
     "train --out x": "There is nothing to train on: give --train",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
-    "train zzz --out x": "There is no recipe zzz; transduce comes with multi30k-en-de, ",
+    "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt.",
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",

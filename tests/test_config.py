@@ -30,17 +30,28 @@ SCALARS = [option for option in OPTIONS.values() if option.name not in ("data.co
 corpora = st.builds(CorpusConfig, files=st.tuples(st.text()) | st.tuples(st.text(), st.text()), weight=st.floats(0, 9))
 
 
+positive = st.integers(1, 2000)
+
+
 def values(option: Option) -> st.SearchStrategy[Any]:
     """What an option may be."""
     if typing.get_origin(option.kind) is Literal:
         return st.sampled_from(typing.get_args(option.kind))
+    if option.name == "model.convolutions":
+        return st.lists(st.builds("{}x{}x{}".format, positive, positive, positive), max_size=3).map(tuple)
+    if option.name == "model.expert_layers":
+        return st.lists(st.just(1), max_size=1).map(tuple)
     if option.kind == tuple[CorpusConfig, ...]:
         return st.lists(corpora, max_size=3).map(tuple)
     numbers = {
         int: st.integers(int(option.least), 2**62),
         float: st.floats(option.least, option.below, exclude_max=True),
     }
-    others = {bool: st.booleans(), str: st.text(), tuple[str, ...]: st.lists(st.text(), max_size=3).map(tuple)}
+    lists = {
+        tuple[item, ...]: st.lists(some, max_size=3).map(tuple)
+        for item, some in ((str, st.text()), (int, st.integers(0, 99)))
+    }
+    others = {bool: st.booleans(), str: st.text()} | lists
     return (numbers | others)[option.kind]
 
 
@@ -53,7 +64,17 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         sections[section][key] = draw(values(option))
     heads = draw(st.integers(1, 16))
     width = 2 * heads * draw(st.integers(1, 64))
-    model = replace(ModelConfig(**sections["model"]), num_heads=heads, d_model=width)
+    used = draw(st.integers(1, max(1, sections["model"]["experts"])))
+    model = replace(
+        ModelConfig(**sections["model"]),
+        num_heads=heads,
+        d_model=width,
+        experts_per_token=used,
+        kind="transformer",
+        cell="lstm",
+        convolutions=(),
+    )
+    sections["data"]["joint"] &= not sections["data"]["symbols"]
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )
@@ -79,6 +100,8 @@ def test_assignments_are_read_by_the_options_type(option: Option, data: st.DataO
     if option.kind == tuple[str, ...]:
         value = tuple(text for text in value if text and "," not in text)
         text = ",".join(value)
+    elif option.kind == tuple[int, ...]:
+        text = ",".join(map(str, value))
     else:
         text = str(value).lower() if option.kind is bool else str(value)
     assert parse_assignments([f"{option.name}={text}"]) == {option.name: value}
@@ -176,6 +199,15 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
     [
         ({"model.d_model": 0}, "model.d_model must be at least 1, not 0"),
         ({"model.d_model": 7, "model.num_heads": 7}, "model.d_model must be even, not 7"),
+        ({"model.kind": "recurrent", "model.window": 3}, "model.window is for models of the kind transformer, not rec"),
+        (
+            {"data.symbols": True},
+            "data.symbols makes a vocabulary for the target side alone: set data.joint=false, too",
+        ),
+        ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave it out"),
+        ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
+        ({"model.expert_layers": (7,)}, "model.expert_layers must be from 1 to 6, the number of layers"),
+        ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
         ({"model.dropout": float("nan")}, "model.dropout must be at least 0 and below 1, not nan"),

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from transduce.config import BOS, EOS, PAD, ModelConfig
 from transduce.errors import UserError
-from transduce.model.attention import MultiHeadAttention, attend, attend_with_weights, causal_mask
+from transduce.model.attention import (
+    MultiHeadAttention,
+    attend,
+    attend_nearby,
+    attend_with_scores,
+    dot_products,
+    position_mask,
+)
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoids
@@ -26,6 +33,15 @@ KINDS = {
     "post": SMALL,
     "pre": replace(SMALL, norm="pre"),
     "window": replace(SMALL, window=2),
+    "dot": replace(SMALL, attention="dot"),
+    "additive": replace(SMALL, attention="additive", d_k=3),
+    "experts": replace(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
+    "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
+    "recurrent, shallow": replace(SMALL, kind="recurrent", attention="dot", num_encoder_layers=1, num_decoder_layers=1),
+    "recurrent, deep": replace(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
+    "convolutional": replace(SMALL, kind="convolutional"),
+    "convolutional, uneven": replace(SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")),
+    "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),
     "separate": replace(SMALL, source_vocab_size=11, num_encoder_layers=1),
@@ -81,6 +97,15 @@ def test_padding_changes_nothing(kind):
     close(model(SRC, TGT)[1:, :4], model(SRC[1:], TGT[1:, :4]))
 
 
+@torch.no_grad()
+def test_a_long_neighbour_changes_nothing_for_bytenet():
+    """Which has more positions than the source: how many may not depend on the batch."""
+    model = tiny("bytenet")
+    source = torch.randint(4, 9, (1, 25), generator=torch.Generator().manual_seed(1))
+    longer = torch.cat((torch.nn.functional.pad(source, (0, 15), value=PAD), torch.full((1, 40), 5)))
+    close(model(longer, TGT)[:1], model(source, TGT[:1]))
+
+
 @every_kind
 @torch.no_grad()
 def test_the_future_is_invisible_and_the_past_is_not(kind):
@@ -122,7 +147,7 @@ def test_rows_and_sentences_can_be_chosen_between_steps(kind):
 
 @every_kind
 def test_every_weight_learns(kind):
-    model = tiny(kind)
+    model = build(KINDS[kind])
     model(SRC, TGT).square().sum().backward()
     silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert silent == []
@@ -160,7 +185,28 @@ def test_fast_attention_equals_plain(causal):
     mask = torch.rand(2, 1, 5, 5, generator=torch.Generator().manual_seed(3)) > 0.3
     mask[..., 0] = True
     given = None if causal else mask
-    close(attend(q, k, v, given, causal=causal), attend_with_weights(q, k, v, given, causal=causal)[0])
+    close(attend(q, k, v, given, causal=causal), attend_with_scores(dot_products(q, k), v, given, causal=causal)[0])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n", "window"), [(1, 1), (7, 1), (7, 3), (9, 3), (10, 4), (6, 9)])
+def test_attention_by_blocks_equals_a_mask(causal, n, window):
+    generator = torch.Generator().manual_seed(n)
+    q, k, v = (torch.randn(2, 3, n, 4, generator=generator, requires_grad=True) for _ in range(3))
+    valid = torch.ones(2, 1, 1, n, dtype=torch.bool)
+    valid[1, ..., (n + 1) // 2 :] = False
+    for mask in (None, valid):
+        blocks = attend_nearby(q, k, v, window, mask, causal=causal)
+        whole = attend(q, k, v, position_mask(n, n, window, causal, valid=mask))
+        rows = (torch.ones_like(valid) if mask is None else valid)[:, 0, 0]  # what padding sees doesn't matter
+        close(blocks.transpose(1, 2)[rows], whole.transpose(1, 2)[rows])
+        upstream = torch.randn(blocks.shape, generator=generator) * rows[:, None, :, None]
+        for one, other in zip(
+            torch.autograd.grad(blocks, (q, k, v), upstream),
+            torch.autograd.grad(whole, (q, k, v), upstream),
+            strict=True,
+        ):
+            close(one, other)
 
 
 def test_attention_by_hand():
@@ -173,8 +219,8 @@ def test_attention_by_hand():
 
 
 def test_masks_by_hand():
-    assert causal_mask(2, 4).int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-    assert causal_mask(3, 3, window=2).int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    assert position_mask(2, 4).int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert position_mask(3, 3, window=2).int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
 
 
 def test_a_window_sees_its_neighbours_only():
@@ -268,7 +314,7 @@ def test_equal_to_the_transformer_of_pytorch(kind):
     x = theirs(
         model.embedding(SRC) + table[:5],
         model.embedding(TGT) + table,
-        tgt_mask=~causal_mask(6, 6),
+        tgt_mask=~position_mask(6, 6),
         src_key_padding_mask=hidden,
         memory_key_padding_mask=hidden,
     )
@@ -326,14 +372,18 @@ def test_recording_changes_nothing_and_its_weights_are_distributions(kind):
     with recording() as record:
         close(model(SRC, TGT), expected)
     assert active() is None
-    assert len(record.attention) == len(model.encoder) + 2 * len(model.decoder)
+    uses = {"transformer": len(model.encoder) + 2 * len(model.decoder), "recurrent": TGT.size(1), "bytenet": 0}
+    assert len(record.attention) == uses.get(KINDS[kind].kind, len(model.decoder))
     for kept in record.attention:
         close(kept.weights.sum(dim=-1), torch.ones(kept.weights.shape[:-1]))
-    (to_source,) = record.of(model.decoder[-1].source_attention)
-    assert to_source.shape == (2, KINDS[kind].num_heads, 6, 5)
-    assert not to_source[1, :, :, 3:].any()  # padding
-    (to_self,) = record.of(model.decoder[0].attention)
-    assert not to_self.triu(1).any()  # the future
+    for name, module in model.named_modules():
+        if name.endswith("source_attention"):
+            to_source = torch.cat(record.of(module), dim=2)
+            assert to_source.shape == (2, KINDS[kind].num_heads if KINDS[kind].kind == "transformer" else 1, 6, 5)
+            assert not to_source[1, :, :, 3:].any()  # padding
+    if KINDS[kind].kind == "transformer":
+        (to_self,) = record.of(model.decoder[0].attention)
+        assert not to_self.triu(1).any()  # the future
 
 
 def test_dropout_is_for_training_only():

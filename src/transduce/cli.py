@@ -17,7 +17,9 @@ from transduce.commands.demo import demo
 from transduce.commands.evaluate import evaluate
 from transduce.commands.info import info
 from transduce.commands.options import options
+from transduce.commands.parse import parse
 from transduce.commands.prepare import prepare
+from transduce.commands.reproduce import reproduce
 from transduce.commands.score import score
 from transduce.commands.train import train
 from transduce.commands.translate import translate
@@ -29,9 +31,11 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "train": train,
     "prepare": prepare,
     "translate": translate,
+    "parse": parse,
     "score": score,
     "evaluate": evaluate,
     "average": average,
+    "reproduce": reproduce,
     "info": info,
     "options": options,
 }

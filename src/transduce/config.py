@@ -7,6 +7,7 @@ chosen from the size of the corpus by `sizing.py`.
 import dataclasses
 import difflib
 import math
+import re
 import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,20 @@ from transduce.errors import UserError
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 FORMAT = 1  # of model folders; a newer one is refused
+
+READ_BY = {  # options that some kinds of models know nothing of
+    "model.window": ("transformer",),
+    "model.experts": ("transformer",),
+    "model.norm": ("transformer",),
+    "model.d_k": ("transformer",),
+    "model.d_v": ("transformer",),
+    "model.attention_dropout": ("transformer",),
+    "model.activation": ("transformer",),
+    "model.attention": ("transformer", "recurrent"),
+    "model.positions": ("transformer", "convolutional"),
+    "model.cell": ("recurrent",),
+    "model.convolutions": ("convolutional",),
+}
 
 Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
 
@@ -34,7 +49,9 @@ def option(
 class ModelConfig:
     """The shape of a model (Table 3 of the paper)."""
 
-    kind: Literal["transformer"] = option("transformer", "family of the model", paper="transformer")
+    kind: Literal["transformer", "recurrent", "convolutional", "bytenet"] = option(
+        "transformer", "family of the model", paper="transformer"
+    )
     vocab_size: int = option(
         37000, "pieces in the target vocabulary, filled in from the tokenizer", paper="37000", least=1
     )
@@ -52,12 +69,23 @@ class ModelConfig:
         0.1, "dropped of every sublayer's output and of the embeddings, P_drop", paper="0.1", below=1
     )
     attention_dropout: float = option(0.0, "dropped of the attention weights", paper="0", below=1)
+    attention: Literal["scaled", "dot", "additive"] = option(
+        "scaled", "how a query meets a key: q k / sqrt(d_k), q k, or v tanh(q + k)", paper="scaled"
+    )
     activation: Literal["relu", "gelu", "silu"] = option("relu", "between the feed-forward layers", paper="relu")
     norm: Literal["post", "pre"] = option(
         "post", "layer norm after each residual sum, or before each sublayer", paper="post"
     )
     positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "encoding of positions", paper="sinusoidal")
     max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens", least=1)
+    experts: int = option(0, "experts of a sparse feed-forward layer; 0: the layers are dense", paper="0")
+    experts_per_token: int = option(2, "experts that each token uses", least=1)
+    expert_layers: tuple[int, ...] = option((), "layers of encoder and decoder, from 1, with experts; none named: all")
+    cell: Literal["lstm", "gru"] = option("lstm", "of recurrent models")
+    kernel_size: int = option(3, "positions that a convolution sees", unit="tokens", least=1)
+    convolutions: tuple[str, ...] = option(
+        (), "layers of convolutional models, COUNTxCHANNELSxKERNEL; none: d_model wide"
+    )
     window: int = option(
         0, "restricted self-attention: keys on each side, itself counted; 0: all", unit="tokens", paper="0"
     )
@@ -82,6 +110,7 @@ class DataConfig:
     target: str = option("tgt", "language code of the target side")
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "how SentencePiece finds its pieces", paper="bpe")
     joint: bool = option(True, "one vocabulary for both sides", paper="true")
+    symbols: bool = option(False, "every word of the target side is a piece of its own: linearised trees")
     vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000", least=1)
     max_tokens: int = option(
         25000,
@@ -113,6 +142,7 @@ class TrainConfig:
         1.0, "factor on the paper's schedule, whose peak is 1 / sqrt(d_model * warmup)", paper="1"
     )
     label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1", below=1)
+    balance: float = option(0.01, "weight of the loss that spreads tokens over experts")
     accumulate: int = option(0, "micro-batches that an update's batch is cut into; 0: found by trying the worst batch")
     precision: Literal["float32", "bfloat16", "auto"] = option(
         "float32", "arithmetic of matrix products; auto: bfloat16 where the processor has it", paper="float32"
@@ -127,7 +157,7 @@ class TrainConfig:
     keep_last: int = option(5, "checkpoints kept besides the best", paper="5", least=1)
     average: int = option(
         5,
-        "last checkpoints averaged into the final model, unless the last alone is better; 1: the best or the last",
+        "last checkpoints averaged, unless the last alone is better; 1: the best or the last",
         paper="5",
         least=1,
     )
@@ -278,8 +308,9 @@ def _read(name: str, text: str, kind: Any) -> Any:
     """The value that a command-line text stands for."""
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if kind == tuple[str, ...]:
-        return tuple(text.split(",")) if text else ()
+    if kind in (tuple[str, ...], tuple[int, ...]):
+        parts = text.split(",") if text else []
+        return _convert(name, parts if kind == tuple[str, ...] else [_read(name, part, int) for part in parts], kind)
     if kind in (int, float):
         try:
             return kind(text.replace("_", ""))
@@ -294,8 +325,10 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
         if value in typing.get_args(kind):
             return value
         raise UserError(f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'.")
-    if kind == tuple[str, ...] and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
-        return tuple(value)
+    if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
+        item = typing.get_args(kind)[0]
+        if all(type(each) is item for each in value):
+            return tuple(value)
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -339,3 +372,19 @@ def _check(config: RunConfig) -> None:
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
             "or set model.d_k and model.d_v."
         )
+    if model.experts and model.experts_per_token > model.experts:
+        raise UserError(
+            f"model.experts_per_token ({model.experts_per_token}) must not exceed model.experts ({model.experts})."
+        )
+    layers = max(model.num_encoder_layers, model.num_decoder_layers)
+    if any(not 1 <= layer <= layers for layer in model.expert_layers):
+        raise UserError(f"model.expert_layers must be from 1 to {layers}, the number of layers.")
+    for text in model.convolutions:
+        if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text):
+            raise UserError(f"model.convolutions: '{text}' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3.")
+    if config.data.symbols and config.data.joint:
+        raise UserError("data.symbols makes a vocabulary for the target side alone: set data.joint=false, too.")
+    defaults = RunConfig()
+    for name, kinds in READ_BY.items():
+        if model.kind not in kinds and _value(config, name) != _value(defaults, name):
+            raise UserError(f"{name} is for models of the kind {' or '.join(kinds)}, not {model.kind}; leave it out.")

@@ -9,13 +9,14 @@ Whatever interrupts a writing (an exception, `kill -9`, a full disk, a power cut
 import errno
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transduce.errors import UserError
 
@@ -83,6 +84,19 @@ def write_text(path: Path | str, text: str) -> None:
         _write(path, content)
     except OSError as error:
         raise (_no_room(path, len(content), error) if is_full(error) else _no_access(path, error)) from error
+
+
+def to_json(value: Any) -> str:
+    """A line of JSON text, indented; numbers that JSON does not know (nan, inf) become null."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_manifest(folder: Path | str) -> dict[str, Entry]:

@@ -26,7 +26,9 @@ from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
-PREPARED = ("data.tokenizer", "data.joint", "data.max_length", "data.max_ratio", "data.deduplicate", "data.holdout")
+PREPARED = tuple(
+    f"data.{name}" for name in ("tokenizer", "joint", "symbols", "max_length", "max_ratio", "deduplicate", "holdout")
+)
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 CHUNK = 20_000  # pairs encoded at a time
 
@@ -173,7 +175,15 @@ def _held_out(data: DataConfig, corpora: list[list[Pair]]) -> tuple[list[Pair], 
 def _learn(data: DataConfig, corpora: Sequence[Sequence[Pair]], size: int, threads: int) -> Tokenizer:
     sources = [pair.source for pairs in corpora for pair in pairs]
     targets = [pair.target for pairs in corpora for pair in pairs]
-    return Tokenizer.train(sources, targets, vocab_size=size, kind=data.tokenizer, joint=data.joint, threads=threads)
+    return Tokenizer.train(
+        sources,
+        targets,
+        vocab_size=size,
+        kind=data.tokenizer,
+        joint=data.joint,
+        symbols=data.symbols,
+        threads=threads,
+    )
 
 
 def _write_corpus(

@@ -100,12 +100,12 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
     from transduce.evaluation.scores import Score
     from transduce.inspection.attention import attention_map
     from transduce.inspection.curves import learning_curve
-    from transduce.inspection.maps import source_attention
+    from transduce.inspection.maps import attention_of
     from transduce.inspection.report import Example, Report, Step, write_report
 
     loaded = bundle.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
-    seen = source_attention(loaded.model, loaded.tokenizer, examples[0].source)
+    seen = attention_of(loaded.model, loaded.tokenizer, examples[0].source).source
     training, corpus = metrics["training"], metrics["corpus"]
     write_report(
         path,
@@ -123,7 +123,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
             curve=learning_curve(read_events(model / bundle.JOURNAL)),
-            attention=attention_map(seen.weights[-1].mean(0).numpy(), seen.source_pieces, seen.target_pieces),
+            attention=attention_map(seen.weights[-1].mean(0).numpy(), seen.keys, seen.queries),
             attention_note="The last decoder layer's attention over the source, the mean of its heads.",
             examples=examples,
             next_steps=[Step(*each) for each in _next_steps(model)],

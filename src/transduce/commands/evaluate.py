@@ -1,7 +1,5 @@
 """`transduce evaluate`."""
 
-import json as json_format
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.commands.recipes import Files
+from transduce.commands.trees import evaluate_trees
 from transduce.config import parse_assignments
+from transduce.corpus.pairs import TREES, read_pairs
+from transduce.corpus.plain import read_lines, suffixes, without_byte_order_mark
 from transduce.errors import UserError
+from transduce.files import to_json
 
 if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison, Score
@@ -22,6 +24,8 @@ def evaluate(
     against: str = "",
     ensemble: Files = (),
     tokenize: str = "",
+    evalb: Path | None = None,
+    paper_bleu: str = "",
     output: Path | None = None,
     json: bool = False,
     assignments: Assignments = (),
@@ -32,6 +36,8 @@ def evaluate(
     with `--hypothesis FILE REFERENCE` score a file that is there already; with `--hypothesis FILE --against FILE2
     REFERENCE` compare two, by paired bootstrap. Of BLEU and chrF more is better, of TER and perplexity less.
 
+    Trees (.mrg) are scored by labelled brackets, as EVALB does: recall, precision, F1, for all and for short sentences.
+
     Args:
         arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (as .tsv or .jsonl), or with --hypothesis the REFERENCE alone.
         hypothesis: A file of translations to score.
@@ -39,13 +45,20 @@ def evaluate(
         ensemble: More model folders with the same vocabulary.
         tokenize: How sacreBLEU splits words for BLEU: 13a, intl, char, none (the text is tokenised already); by
             default as the model's data.bleu_tokenize says, and without a model 13a.
-        output: Write the translations to this file.
+        evalb: A parameter file of EVALB for trees; by default what COLLINS.prm says.
+        paper_bleu: A language (de, fr): also print BLEU as the paper counts it, tokenised and with compounds split.
+        output: Write the translations, or trees, to this file.
         json: Print a JSON object, for programs.
     """
+    if evalb or any(suffixes(argument)[0] == TREES for argument in arguments):
+        if against or tokenize or paper_bleu:
+            raise UserError("Trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
+        evaluate_trees(arguments, hypothesis, ensemble, evalb, output, json, assignments)
+        return
     if hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
-        _evaluate_files(arguments, hypothesis, against, tokenize or "13a", json)
+        _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
         return
     if against:
         raise UserError("--against compares with the file that --hypothesis names; give both, and the REFERENCE.")
@@ -56,7 +69,6 @@ def evaluate(
         )
     model, *files = arguments
     given = parse_assignments(assignments)
-    from transduce.corpus.pairs import read_pairs
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
     from transduce.runs.evaluate import as_json
     from transduce.runs.evaluate import evaluate as measure
@@ -68,23 +80,27 @@ def evaluate(
     pairs = list(read_pairs(files, (data.source, data.target)))
     config = decode_config(models[0].config, given)
     found = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
+    outputs = [translation.text for translation in found.translations]
     if output:
-        write_lines(output, [translation.text for translation in found.translations])
+        write_lines(output, outputs)
     facts, perplexity = as_json(found), found.perplexity
+    facts |= _paper_bleu(outputs, [pair.target for pair in pairs], paper_bleu)
     if json:
-        _print_json(facts)
+        print(to_json(facts), end="")
         return
     _print_scores(found.scores)
+    _print_paper_bleu(facts)
     print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,}), ", end="")
     print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,})")
     print(f"{len(pairs):,} sentences translated in {found.seconds:.1f} s with beam {config.beam_size}", end="")
     print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
-def _evaluate_files(arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, json: bool) -> None:
+def _evaluate_files(
+    arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, paper_bleu: str, json: bool
+) -> None:
     if len(arguments) != 1:
         raise UserError(f"With --hypothesis give one more file, the REFERENCE, not {len(arguments)}.")
-    from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.evaluation.scores import compare, score  # sacrebleu: too slow for --help
 
     def read(file: str) -> list[str]:
@@ -92,17 +108,33 @@ def _evaluate_files(arguments: Sequence[str], hypothesis: str, against: str, tok
 
     reference, output = read(arguments[0]), read(hypothesis)
     if against:
+        if paper_bleu:
+            raise UserError("--paper-bleu is for one output: leave out --against.")
         comparisons = compare(output, read(against), reference, tokenize=tokenize)
         if json:
-            _print_json([_comparison_json(each) for each in comparisons])
+            print(to_json([_comparison_json(each) for each in comparisons]), end="")
         else:
             _print_comparisons(comparisons, hypothesis, against)
         return
     scores = score(output, reference, tokenize=tokenize)
+    facts = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}
+    facts |= _paper_bleu(output, reference, paper_bleu)
     if json:
-        _print_json({"sentences": len(reference), "scores": [each._asdict() for each in scores]})
+        print(to_json(facts), end="")
     else:
         _print_scores(scores)
+        _print_paper_bleu(facts)
+
+
+def _paper_bleu(outputs: Sequence[str], references: Sequence[str], language: str) -> dict[str, Any]:
+    from transduce.evaluation.paper_bleu import paper_bleu  # sacrebleu: too slow for --help
+
+    return {"paper_bleu": paper_bleu(outputs, references, language)} if language else {}
+
+
+def _print_paper_bleu(facts: dict[str, Any]) -> None:
+    if "paper_bleu" in facts:
+        print(f"BLEU as the paper counts it, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
 
 
 def _print_scores(scores: "Sequence[Score]") -> None:
@@ -117,19 +149,6 @@ def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: 
         figures = f"{one.value:.2f}", f"{two.value:.2f}", f"{two.value - one.value:+.2f}"
         rows.append((name, *figures, verdict, one.signature))
     print_table(rows)
-
-
-def _print_json(value: Any) -> None:
-    print(json_format.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for the numbers that JSON does not know."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _comparison_json(comparison: "Comparison") -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _type_name(kind: Any) -> str:
     if typing.get_origin(kind) is Literal:
         return " | ".join(typing.get_args(kind))
     if typing.get_origin(kind) is tuple:
-        return "list of " + ("texts" if typing.get_args(kind)[0] is str else "tables")
+        return "list of " + {str: "texts", int: "whole numbers"}.get(typing.get_args(kind)[0], "tables")
     return {bool: "true | false", int: "whole number", float: "number", str: "text"}[kind]
 
 

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from transduce.corpus.jsonl import read_jsonl
 from transduce.corpus.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
+from transduce.corpus.trees import linearise, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
 
 __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 
-SUPPORTED = ".tsv (also .txt or .tab) or .jsonl, each also compressed as .gz, .xz, .bz2 or .zst"
+TREES = ".mrg"
+SUPPORTED = ".tsv (also .txt or .tab), .jsonl or .mrg (trees), each also compressed as .gz, .xz, .bz2 or .zst"
 
 
 class Origin(NamedTuple):
@@ -38,13 +40,15 @@ def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "ta
     Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse.
     """
     match list(files):
+        case [file] if suffixes(file)[0] == TREES:
+            return _read_trees(file)
         case [file]:
             return map(_pair, _read_bilingual(file, languages), map(Origin, repeat(display_name(file)), count(1)))
         case [source, target] if source in STANDARD_INPUT and target in STANDARD_INPUT:
             raise UserError("Both sides cannot come from standard input; give one of them as a file.")
         case [source, target]:
             for file in files:
-                if suffixes(file)[0] in (".tsv", ".jsonl"):
+                if suffixes(file)[0] in (".tsv", ".jsonl", TREES):
                     raise UserError(
                         f"{file} is a bilingual file by its suffix; give it alone, or rename it if it is not."
                     )
@@ -55,6 +59,14 @@ def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "ta
 
 def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
     return Pair(*texts, origin)
+
+
+def _read_trees(file: str) -> Iterator[Pair]:
+    """The words of every tree, and the tree itself without them; two empty texts for a tree of traces alone."""
+    for tree, line in read_trees(file):
+        simple = simplify(tree)
+        words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
+        yield Pair(" ".join(words), " ".join(symbols), Origin(display_name(file), line))
 
 
 def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ m = complete hypotheses kept per sentence, v = vocabulary, n = tokens so far, BO
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -32,6 +32,18 @@ class Beam(NamedTuple):
     limits: Tensor  # (b,) longest translation allowed
 
 
+class Filter(Protocol):
+    """What may follow, beyond what the model says; nothing is normalised anew."""
+
+    def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
+        """tokens (b, w, n), BOS first; overwrite log_probs (b, w, v) of the next with -inf where it may not stand."""
+        ...
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        ...
+
+
 def penalty(length: int, alpha: float) -> float:
     """((5 + length) / 6) ^ alpha, what log-probabilities are divided by; length in tokens, EOS counted."""
     return ((5 + length) / 6) ** alpha
@@ -45,12 +57,14 @@ def beam_search(
     beam_size: int = 4,
     length_penalty: float = 0.6,
     n_best: int | None = None,
+    only: Filter | None = None,
 ) -> list[list[Hypothesis]]:
     """The n_best (by default beam_size) best translations that the beam finds of every sentence, best first.
 
     max_lengths: the longest translation allowed for each sentence, EOS not counted; there a hypothesis is made to
     end. A sentence is done when nothing open can become one of its n_best, so a smaller n_best finds the same
-    hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search.
+    hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. only: a filter on
+    what may follow.
     """
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     sentences = list(range(len(max_lengths)))  # those not yet done, by their place in the results
@@ -58,6 +72,8 @@ def beam_search(
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape
         log_probs = step(beam.tokens[:, :, -1].flatten()).unflatten(0, (b, w))
+        if only is not None:
+            only(beam.tokens, log_probs)
         _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
         beam, parents = _advance(beam, log_probs, beam_size, penalty(length, length_penalty))
         done = _done(beam, length, beam_size, length_penalty).tolist()  # a step's only wait for the device
@@ -71,6 +87,8 @@ def beam_search(
         if any(done):
             sentences = [sentences[i] for i in range(b) if not done[i]]
             beam = select(beam, going_on)
+            if only is not None:
+                only.keep(going_on)
             step.keep(rows, going_on)
         elif beam_size > 1:  # a greedy search's rows stay where they are
             step.keep(rows)

@@ -3,7 +3,7 @@
 A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from transduce.config import DecodeConfig
-from transduce.decoding.beam import Hypothesis, beam_search, penalty
+from transduce.decoding.beam import Filter, Hypothesis, beam_search, penalty
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.errors import UserError
 from transduce.model.batch import make_batch, source_tensor
@@ -53,12 +53,17 @@ class Translator:
         tokenizer: Tokenizer,
         config: DecodeConfig | None = None,
         device: torch.device | str | None = None,
+        only: Callable[[list[str], list[int]], Filter] | None = None,
     ):
-        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode."""
+        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
+
+        only: of a batch's texts, and the longest translations allowed, what makes the filter that its search obeys.
+        """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
         self.tokenizer = tokenizer
         self.config = config or DecodeConfig()
+        self.only = only
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
@@ -124,18 +129,23 @@ class Translator:
         self._check_lengths("Source", sources, places, first)
         translations = [BLANK] * len(texts)
         for batch in batches([len(source) + 1 for source in sources], self._budget):
-            found = self._search([sources[i] for i in batch], n_best)
+            found = self._search([texts[places[i]] for i in batch], [sources[i] for i in batch], n_best)
             for i, translation in zip(batch, found, strict=True):
                 translations[places[i]] = translation
         return translations
 
-    def _search(self, sources: list[list[int]], n_best: int) -> list[Translation]:
-        """Translations of one batch of source ids."""
+    def _search(self, texts: list[str], sources: list[list[int]], n_best: int) -> list[Translation]:
+        """Translations of one batch of texts, given their ids, too."""
         limits = [self._limit(len(source)) for source in sources]
         step = ModelStepper(self.models, source_tensor(sources).to(self.device))
         config = self.config
         found = beam_search(
-            step, limits, beam_size=config.beam_size, length_penalty=config.length_penalty, n_best=n_best
+            step,
+            limits,
+            beam_size=config.beam_size,
+            length_penalty=config.length_penalty,
+            n_best=n_best,
+            only=self.only(texts, limits) if self.only else None,
         )
         return [self._translation(*each) for each in zip(found, limits, strict=True)]
 

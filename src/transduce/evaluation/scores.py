@@ -55,6 +55,13 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str 
     return float(_metrics(tokenize)["BLEU"].corpus_score(hypotheses, [references]).score)
 
 
+def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU of tokenised text without smoothing, as multi-bleu.perl counts it; raises UserError as `score` does."""
+    _check(hypotheses, references, "hypotheses")
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
+
+
 def compare(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
 ) -> list[Comparison]:

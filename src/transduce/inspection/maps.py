@@ -1,5 +1,6 @@
 """What a model attended to while it translated a sentence."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -7,26 +8,37 @@ from torch import Tensor
 
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper
-from transduce.model.attention import MultiHeadAttention
+from transduce.errors import UserError
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.tokenizer import Tokenizer
 
-END = "⏎"  # shown for the end of a sentence
+BEGIN, END = "↦", "⏎"  # shown for the begin and the end of a sentence
 
 
-class SourceAttention(NamedTuple):
-    """The decoder's attention over the source (third use of attention in section 3.2.3 of the paper)."""
+class AttentionUse(NamedTuple):
+    """One of the three uses of attention (section 3.2.3 of the paper)."""
 
     weights: Tensor  # (layers, h, t, s)
-    source_pieces: list[str]  # s, the end last
-    target_pieces: list[str]  # t, the end last
+    queries: list[str]  # t pieces
+    keys: list[str]  # s pieces
+
+
+class Attention(NamedTuple):
+    """All three; of models without self-attention, those two are None."""
+
+    encoder: AttentionUse | None
+    decoder: AttentionUse | None
+    source: AttentionUse  # the decoder's over the source
 
 
 @torch.inference_mode()
-def source_attention(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int = 4) -> SourceAttention:
-    """Translate `text`, then force the translation through the model and keep where each piece looked."""
+def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int = 4) -> Attention:
+    """Translate `text`, then force the translation through the model and keep where each piece looked.
+
+    Raises UserError for a kind of model that attends to nothing.
+    """
     source = tokenizer.encode_source([text])[0]
     device = next(model.parameters()).device
     stepper = ModelStepper([model], source_tensor([source]).to(device))
@@ -34,13 +46,22 @@ def source_attention(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size:
     batch = make_batch([source], [target]).to(device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    over_source = [
-        record.of(module)[0][0]
-        for name, module in model.named_modules()
-        if isinstance(module, MultiHeadAttention) and name.endswith("source_attention")
-    ]
-    return SourceAttention(
-        torch.stack(over_source).float().cpu(),
-        [*tokenizer.source_pieces(source), END],
-        [*tokenizer.target_pieces(target), END],
+    read = [*tokenizer.source_pieces(source), END]
+    fed, written = ([BEGIN, *(pieces := tokenizer.target_pieces(target))], [*pieces, END])
+
+    def use(wanted: Callable[[str], bool], queries: list[str], keys: list[str]) -> AttentionUse | None:
+        layers = [
+            torch.cat(record.of(module), dim=2)[0]  # recurrent models ask once for every position
+            for name, module in model.named_modules()
+            if wanted(name) and record.of(module)
+        ]
+        return AttentionUse(torch.stack(layers).float().cpu(), queries, keys) if layers else None
+
+    over_source = use(lambda name: name.endswith("source_attention"), written, read)
+    if over_source is None:
+        raise UserError("This kind of model attends to nothing; there is no attention to show.")
+    return Attention(
+        use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), read, read),
+        use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), fed, fed),
+        over_source,
     )

@@ -10,13 +10,21 @@ from torch import nn
 
 from transduce.config import ModelConfig
 from transduce.errors import UserError
-from transduce.model.attention import MultiHeadAttention
+from transduce.model.attention import Additive, MultiHeadAttention
+from transduce.model.bytenet import Block, ByteNet
+from transduce.model.convolutional import Convolutional, GatedConvolution
 from transduce.model.embedding import Embedding, LearnedPositions
-from transduce.model.layers import FeedForward
+from transduce.model.layers import FeedForward, Residual
+from transduce.model.recurrent import Recurrent
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
 
-KINDS: dict[str, type[Seq2Seq]] = {"transformer": Transformer}
+KINDS: dict[str, type[Seq2Seq]] = {
+    "transformer": Transformer,
+    "recurrent": Recurrent,
+    "convolutional": Convolutional,
+    "bytenet": ByteNet,
+}
 
 
 def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
@@ -40,16 +48,42 @@ def initialise(model: nn.Module, seed: int) -> None:
             nn.init.xavier_uniform_(module.weight, generator=generator)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+        elif isinstance(module, Additive):
+            nn.init.xavier_uniform_(module.weight, generator=generator)
         elif isinstance(module, (Embedding, LearnedPositions)):
             deviation = 1 / math.sqrt(module.weight.size(1))
             nn.init.normal_(module.weight, std=deviation, generator=generator)
+        elif isinstance(module, (GatedConvolution, Block)):
+            _initialise_convolution(module.conv, 4 if isinstance(module, GatedConvolution) else 2, generator)
+        elif isinstance(module, nn.RNNBase):
+            _initialise_recurrence(module, generator)
     for stack in model.children():
-        branches = [m for m in stack.modules() if isinstance(m, (MultiHeadAttention, FeedForward))]
-        for branch in branches:
-            if isinstance(branch, MultiHeadAttention):
-                for projection in (branch.query, branch.key, branch.value):
+        branches = sum(isinstance(module, Residual) for module in stack.modules())
+        for module in stack.modules():
+            if isinstance(module, MultiHeadAttention):
+                for projection in (module.query, module.key, module.value):
                     scale(projection, math.sqrt(0.5))
-            scale(branch.out, 1 / math.sqrt(len(branches)))
+            if isinstance(module, (MultiHeadAttention, FeedForward)):
+                scale(module.out, 1 / math.sqrt(branches))
+
+
+def _initialise_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
+    """Variance gain / inputs: 2 before a ReLU, 4 before a gated linear unit (section 3.5 of ConvS2S)."""
+    nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
+    if conv.bias is not None:
+        nn.init.zeros_(conv.bias)
+
+
+def _initialise_recurrence(module: nn.RNNBase, generator: torch.Generator) -> None:
+    """Xavier for each gate; an LSTM begins by remembering (forget gates of 1; Jozefowicz et al., 2015)."""
+    for name, weight in module.named_parameters():
+        if weight.dim() == 2:
+            for gate in weight.detach().split(module.hidden_size):
+                nn.init.xavier_uniform_(gate, generator=generator)
+        else:
+            nn.init.zeros_(weight)
+            if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
+                nn.init.ones_(weight.detach()[module.hidden_size : 2 * module.hidden_size])
 
 
 @torch.no_grad()

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.config import ModelConfig
+
 
 def sinusoids(length: int, d_model: int) -> Tensor:
     """(length, d_model): channel 2i is sin(pos / 10000^(2i / d_model)), 2i + 1 its cosine."""
@@ -57,3 +59,10 @@ class LearnedPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """(length, d_model), the first at position `start`."""
         return self.weight[start : start + length]
+
+
+def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
+    """The encoding of positions that model.positions names."""
+    if config.positions == "learned":
+        return LearnedPositions(config.d_model, config.max_positions)
+    return SinusoidalPositions(config.d_model)

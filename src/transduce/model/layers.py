@@ -49,40 +49,34 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward: left half of figure 1."""
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, feed_forward: nn.Module):
         super().__init__()
+        self.window = config.window
         self.attention = MultiHeadAttention(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward
         self.residual = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (b, s, d_model), mask (b, 1, s | 1, s) -> (b, s, d_model)."""
-        x = self.residual[0](x, lambda x: self.attention(x, self.attention.project(x), mask))
+        """x (b, s, d_model), mask (b, 1, 1, s) -> (b, s, d_model)."""
+        x = self.residual[0](x, lambda x: self.attention(x, self.attention.project(x), mask, window=self.window))
         return self.residual[1](x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the source, feed-forward: right half of figure 1."""
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, feed_forward: nn.Module):
         super().__init__()
+        self.window = config.window
         self.attention = MultiHeadAttention(config)
         self.source_attention = MultiHeadAttention(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward
         self.residual = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None,
-        source: KeyValues,
-        source_mask: Tensor,
-        past: KeyValues | None,
+        self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and the keys and values seen so far.
-
-        mask (t, past + t), or None: the new positions see all of the past, and of each other what came before.
-        """
+        """x (r, t, d_model) -> the same shape, and the keys and values seen so far."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:
@@ -90,7 +84,7 @@ class DecoderLayer(nn.Module):
             seen = self.attention.project(x)
             if past is not None:
                 seen = torch.cat((past[0], seen[0]), 2), torch.cat((past[1], seen[1]), 2)
-            return self.attention(x, seen, mask, causal=mask is None and past is None)
+            return self.attention(x, seen, causal=True, window=self.window)
 
         x = self.residual[0](x, attend_to_self)
         x = self.residual[1](x, lambda x: self.source_attention(x, source, source_mask))

@@ -22,11 +22,20 @@ class AttentionMap(NamedTuple):
     weights: Tensor  # (b, h, t, s)
 
 
+class Routing(NamedTuple):
+    """How a layer of experts spread its tokens, in the order of computation."""
+
+    probabilities: Tensor  # (n, experts), of every token
+    chosen: Tensor  # (n, k), experts by number
+
+
 @dataclass
 class Record:
     """All that was recorded."""
 
     attention: list[AttentionMap] = field(default_factory=list)
+    routing: list[Routing] = field(default_factory=list)
+    keeps_attention: bool = True  # which costs time: the weights are formed in full
 
     def of(self, module: nn.Module) -> list[Tensor]:
         """The weights (b, h, t, s) of one attention module, a tensor a call."""
@@ -37,10 +46,10 @@ _active: Record | None = None
 
 
 @contextmanager
-def recording() -> Iterator[Record]:
-    """Keep what the models compute inside the block."""
+def recording(*, attention: bool = True) -> Iterator[Record]:
+    """Keep what the models compute inside the block: routing, and attention unless it is not wanted."""
     global _active
-    before, _active = _active, Record()
+    before, _active = _active, Record(keeps_attention=attention)
     try:
         yield _active
     finally:

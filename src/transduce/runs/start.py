@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from transduce import bundle, sizing
-from transduce.config import RunConfig, configure, differences, flatten, to_toml
+from transduce.config import ModelConfig, RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
 from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
@@ -72,7 +72,7 @@ def clear(out: Path) -> None:
 
 def inherits(name: str) -> bool:
     """Whether a model that is gone on from decides an option."""
-    vocabulary = "data.tokenizer", "data.joint"
+    vocabulary = "data.tokenizer", "data.joint", "data.symbols"
     return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize", *vocabulary)
 
 
@@ -216,15 +216,23 @@ def _announce(
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
         f"Vocabulary  {model.vocab_size:,} {joint}{data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
-        f"Model       {model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
-        f"{model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, dropout {model.dropout:g}: "
-        f"{count_parameters(model):,} parameters" + why("model.d_model", "model.num_encoder_layers"),
+        f"Model       {describe_shape(model)}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
+        + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
         f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
         f"{run.precision} on {place(config, device)}" + why("train.steps"),
         f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",
     ]
+
+
+def describe_shape(model: ModelConfig) -> str:
+    """The kind of a model and its sizes, for people."""
+    sizes = f"{model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}"
+    if model.kind != "transformer":
+        return sizes
+    sparse = f", {model.experts_per_token} of {model.experts} experts" if model.experts else ""
+    return f"{sizes}, d_ff {model.d_ff}{sparse}, {model.num_heads} heads, {model.norm}-norm"
 
 
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:

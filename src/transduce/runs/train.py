@@ -1,6 +1,7 @@
 """A training from its first start, or from where it stands, to the model folder at its end."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,11 +48,13 @@ def train(
     keep_optimizer: bool = False,
     device: torch.device | None = None,
     tensorboard: bool = False,
+    until: float = math.inf,
 ) -> Result:
     """Train a model into `out`, or go on with the training that is there.
 
     given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
     from with its tokenizer and shape; keep_optimizer: with the optimiser's state of its newest checkpoint, too.
+    until: on the monotonic clock, when to save and stop, to go on another time.
     Raises UserError for what can't be trained.
     """
     keep_memory()
@@ -62,7 +65,7 @@ def train(
         start(given, out, init, keep_optimizer, device)
     with Journal(out / bundle.JOURNAL, tensorboard=tensorboard) as journal:
         training, prepared = resume(given, out, journal, device)
-        reason = run_loop(training)
+        reason = run_loop(training, until)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASONS[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":

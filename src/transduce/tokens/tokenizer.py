@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import sentencepiece
@@ -50,13 +50,17 @@ class Tokenizer:
         vocab_size: int,
         kind: Literal["bpe", "unigram"] = "bpe",
         joint: bool = True,
+        symbols: bool = False,
         threads: int = 1,
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
 
+        symbols: every word of the targets is a piece, and there is nothing else to learn (linearised trees).
         The same texts give the same bytes, whatever the threads. Raises UserError if there is no text, or if the
         vocabulary has no room for the 256 bytes.
         """
+        if symbols:
+            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind), threads)
         if joint:
             return cls(_learn([sources, targets], vocab_size, kind), None, threads)
         return cls(_learn([targets], vocab_size, kind), _learn([sources], vocab_size, kind), threads)
@@ -114,6 +118,15 @@ class Tokenizer:
             mine.pieces(range(mine.size)) == theirs.pieces(range(theirs.size))
             for mine, theirs in ((self._source, other._source), (self._target, other._target))
         )
+
+    def target_symbols(self) -> dict[int, str]:
+        """The words that are pieces of the target vocabulary by design, by id; none, unless it was made of symbols."""
+        processor, found = self._target.processor, dict[int, str]()
+        for token in range(UNK + 1, processor.get_piece_size()):
+            if processor.is_byte(token):
+                break
+            found[token] = processor.id_to_piece(token).removeprefix(SPACE)
+        return found
 
     @property
     def source_size(self) -> int:
@@ -186,14 +199,28 @@ def _learn(sides: Sequence[Sequence[str]], vocab_size: int, kind: str) -> bytes:
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
+    # A small corpus supports fewer pieces.
+    return _train((others.sub(" ", part) for part in _sample(sides)), kind, vocab_size, hard_vocab_limit=False)
+
+
+def _learn_symbols(texts: Sequence[str]) -> bytes:
+    """A serialised model in which every word of the texts, with the space before it, is a piece."""
+    symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
+    if not symbols:
+        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+    pieces = [SPACE + symbol for symbol in symbols]
+    size = UNK + 1 + len(pieces) + BYTES
+    return _train(iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces)
+
+
+def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(others.sub(" ", part) for part in _sample(sides)),
+        sentence_iterator=sentences,
         model_writer=model,
         model_type=kind,
         vocab_size=vocab_size,
-        hard_vocab_limit=False,  # a small corpus supports fewer pieces
-        character_coverage=1.0,  # of what `others` has left
+        character_coverage=1.0,  # of what _learn has left
         byte_fallback=True,
         pad_id=PAD,
         bos_id=BOS,
@@ -204,6 +231,7 @@ def _learn(sides: Sequence[Sequence[str]], vocab_size: int, kind: str) -> bytes:
         max_sentence_length=8 * CHARACTERS,  # in bytes
         num_threads=TRAINING_THREADS,
         minloglevel=2,
+        **options,
     )
     return model.getvalue()
 

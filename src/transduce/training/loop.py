@@ -58,15 +58,17 @@ class Training:
     device: torch.device
 
 
-def train(training: Training) -> Reason:
+def train(training: Training, until: float = math.inf) -> Reason:
     """Train until the steps or minutes are used up, patience is lost, or the process is told to stop.
+
+    until: on the monotonic clock, when to stop as if told to, whatever the configuration says.
 
     The last state is always saved. Raises UserError after ten updates in a row that were not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals() as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
-        while (reason := finished(training, stopped())) is None:
+        while (reason := finished(training, stopped() or time.monotonic() >= until)) is None:
             batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()

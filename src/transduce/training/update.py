@@ -9,6 +9,8 @@ import torch
 
 from transduce.config import TrainConfig
 from transduce.model.batch import Batch
+from transduce.model.experts import balance_loss
+from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
 from transduce.training.loss import Sums, smoothed_cross_entropy
 
@@ -60,9 +62,12 @@ def update(
 
 def forward(model: Seq2Seq, batch: Batch, train: TrainConfig) -> Sums:
     """The sums of one batch, in the precision of the training; under autograd unless switched off outside."""
-    with autocast(batch.src.device, train.precision):
+    with autocast(batch.src.device, train.precision), recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
-    return smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+    sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+    if record.routing:
+        sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance_loss(record.routing))
+    return sums
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[None]:

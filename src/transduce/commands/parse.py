@@ -1,0 +1,52 @@
+"""`transduce parse`."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transduce.commands.options import Assignments
+from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
+from transduce.commands.recipes import Files
+from transduce.config import parse_assignments
+
+if TYPE_CHECKING:
+    from transduce.parsing.parser import Parser
+
+CHUNK = 512  # sentences at a time
+
+
+def parse(
+    model: Path,
+    /,
+    *,
+    input: str = "-",
+    output: Path = STANDARD_OUTPUT,
+    ensemble: Files = (),
+    assignments: Assignments = (),
+) -> None:
+    """Write the constituency tree of every sentence, one a line; a blank line stays blank.
+
+    The words of a sentence are separated by blanks, punctuation too, as in treebanks. The tree is always well-formed.
+
+    Args:
+        model: The folder of a model that was trained on trees (.mrg).
+        input: The file to parse, possibly compressed; - is the standard input.
+        output: The file to write, which is there when all of it is; - is the standard output.
+        ensemble: More model folders with the same vocabulary.
+    """
+    given = parse_assignments(assignments)
+    from transduce.corpus.plain import read_lines, without_byte_order_mark
+    from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+    from transduce.parsing.parser import Parser
+
+    check_output(output, [input])
+    models = load_models([model, *map(Path, ensemble)])
+    parser = Parser(models, decode_config(models[0].config, given))
+    write_lines(output, _trees(parser, without_byte_order_mark(read_lines(input))))
+
+
+def _trees(parser: "Parser", lines: Iterable[str]) -> Iterator[str]:
+    stream = iter(lines)
+    while chunk := list(islice(stream, CHUNK)):
+        yield from (str(each.tree) if each.tree else "" for each in parser.parse(chunk))

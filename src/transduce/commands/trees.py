@@ -1,0 +1,98 @@
+"""`transduce evaluate` on trees."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.commands.output import check_output, print_table, write_lines
+from transduce.config import parse_assignments
+from transduce.corpus.plain import read_lines
+from transduce.corpus.trees import read_trees
+from transduce.errors import UserError
+from transduce.files import to_json
+
+if TYPE_CHECKING:
+    from transduce.evaluation.brackets import BracketScores, Summary
+
+
+def evaluate_trees(
+    arguments: Sequence[str],
+    hypothesis: str,
+    ensemble: Sequence[str],
+    evalb: Path | None,
+    output: Path | None,
+    json: bool,
+    assignments: Sequence[str],
+) -> None:
+    """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
+    from transduce.evaluation.brackets import Parameters, read_parameters, score_brackets
+
+    parameters = Parameters()
+    if evalb:
+        parameters = read_parameters("\n".join(read_lines(str(evalb))), str(evalb))
+    if len(arguments) != (1 if hypothesis else 2):
+        raise UserError(f"Give MODEL GOLD.mrg, or --hypothesis FILE GOLD.mrg, not {len(arguments)} arguments.")
+    gold = [tree for tree, _ in read_trees(arguments[-1])]
+    if not gold:
+        raise UserError(f"{arguments[-1]} holds no trees.")
+    changed = None
+    if hypothesis:
+        if output or ensemble or assignments:
+            raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
+        parses = list(read_lines(hypothesis))
+    else:
+        from transduce.corpus.trees import simplify
+        from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+        from transduce.parsing.parser import Parser
+
+        if output:
+            check_output(output, [arguments[-1]])
+        models = load_models([arguments[0], *ensemble])
+        parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
+        sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
+        found = parser.parse(sentences, compare=True)
+        parses = [str(each.tree) if each.tree else "" for each in found]
+        changed = sum(bool(each.changed) for each in found)
+        if output:
+            write_lines(output, parses)
+    scores = score_brackets(map(str, gold), parses, parameters)
+    if json:
+        print(to_json(_json(scores, changed)), end="")
+    else:
+        _print(scores, changed)
+
+
+def _figures(summary: "Summary") -> dict[str, float]:
+    return {
+        "recall": summary.recall,
+        "precision": summary.precision,
+        "F1": summary.f1,
+        "complete match": summary.complete_match,
+        "average crossing": summary.average_crossing,
+        "no crossing": summary.no_crossing,
+        "2 or less crossing": summary.two_or_less_crossing,
+        "tagging": summary.tagging,
+    }
+
+
+def _json(scores: "BracketScores", changed: int | None) -> dict[str, Any]:
+    def plain(summary: "Summary") -> dict[str, Any]:
+        return summary._asdict() | _figures(summary)
+
+    whole = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
+    return whole if changed is None else whole | {"changed by the constraint": changed}
+
+
+def _print(scores: "BracketScores", changed: int | None) -> None:
+    columns = scores.all, scores.short
+    rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
+    for name in ("sentences", "errors", "skipped", "valid"):
+        rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
+    all_figures, short_figures = map(_figures, columns)
+    rows += [(name, f"{value:.2f}", f"{short_figures[name]:.2f}") for name, value in all_figures.items()]
+    print_table(rows)
+    for number, row in enumerate(scores.rows, start=1):
+        if row.status == "error":
+            print(f"tree {number}: {row.reason}")
+    if changed is not None:
+        print(f"The constraint changed {changed:,} of {len(scores.rows):,} parses ({changed / len(scores.rows):.1%}).")

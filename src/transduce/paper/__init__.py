@@ -1,0 +1,1 @@
+"""The tables and figures of "Attention Is All You Need", computed, with the printed figures beside ours."""

@@ -1,0 +1,165 @@
+"""Table 4 of the paper: English constituency parsing, as printed, and our parsers on the trees that are at hand."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce import bundle
+from transduce.config import read_recipe
+from transduce.corpus.phrasebook.sampling import split
+from transduce.corpus.trees import Tree, parse_trees, read_trees, simplify
+from transduce.errors import UserError
+from transduce.evaluation.brackets import score_brackets
+from transduce.files import MANIFEST, to_json, write_text
+from transduce.paper.experiments import Experiment, figure, results
+from transduce.paper.tables import Table
+from transduce.parsing.parser import Parser
+
+HEADINGS = ("parser", "training", "F1 printed", "F1", "F1, at most 40 words", "complete", "changed")
+SENTENCES = {"train": 20_000, "valid": 300, "test": 500}  # of the phrasebook
+SHARES = (8, 4, 2, 1)  # the training trees are divided by, for the learning curve
+RECIPE_TREES = 18_951  # that the updates of the recipe are meant for
+BRACKETS = ".brackets.json"
+
+
+class Published(NamedTuple):
+    """A row: F1 on section 23 of the Wall Street Journal."""
+
+    parser: str
+    training: str
+    f1: float
+
+
+ROWS = (
+    Published("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3),
+    Published("Petrov et al. (2006)", "WSJ only, discriminative", 90.4),
+    Published("Zhu et al. (2013)", "WSJ only, discriminative", 90.4),
+    Published("Dyer et al. (2016)", "WSJ only, discriminative", 91.7),
+    Published("Transformer (4 layers)", "WSJ only, discriminative", 91.3),
+    Published("Zhu et al. (2013)", "semi-supervised", 91.3),
+    Published("Huang & Harper (2009)", "semi-supervised", 91.3),
+    Published("McClosky et al. (2006)", "semi-supervised", 92.1),
+    Published("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    Published("Transformer (4 layers)", "semi-supervised", 92.7),
+    Published("Luong et al. (2015)", "multi-task", 93.0),
+    Published("Dyer et al. (2016)", "generative", 93.3),
+)
+NOTE = (
+    "Printed: section 23 of the Wall Street Journal. Ours are other trees, so the figures say nothing of each other; "
+    "changed: the share of parses that a search without the constraint would have given otherwise."
+)
+
+
+class Task(NamedTuple):
+    """Trees to learn from, and trees to be measured on."""
+
+    experiment: Experiment
+    training: str
+    gold: str  # file
+
+
+def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phrasebook: tuple[str, str]) -> list[Task]:
+    """The phrasebook's own trees, and shares of those that were given; their files are written into `folder`.
+
+    recipe and phrasebook: text and name of the recipes for the one and the other. given: data.corpora with the .mrg
+    files to learn from, each on its own, data.valid and data.test with one for each of them in the same order, and
+    whatever else is set; without data.corpora, the phrasebook alone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {name: value for name, value in given.items() if name not in ("data.corpora", "data.valid", "data.test")}
+    files = _phrasebook(folder)
+    found = [_task("phrasebook", files["train"], files["valid"], files["test"], read_recipe(*phrasebook) | own)]
+    corpora = [file for corpus in given.get("data.corpora", ()) for file in corpus["files"]]
+    valid = given.get("data.valid", ())
+    tests = given.get("data.test") or valid
+    if not len(corpora) == len(valid) == len(tests):
+        raise UserError("Give each .mrg file to learn from its own to validate on: --train A --valid B, and --test C.")
+    for corpus, validation, test in zip(corpora, valid, tests, strict=True):
+        name, whole = Path(corpus).name.split(".")[0], sum(1 for _ in read_trees(corpus))
+        for share in SHARES:
+            count = whole // share
+            trees = _first(corpus, count, folder / f"{name}-{count}.mrg")
+            options = _shortened(read_recipe(*recipe), count) | own
+            found.append(_task(f"{name}-{count}", trees, validation, test, options, f"{name}, {count:,} trees"))
+    return found
+
+
+def _task(name: str, train: str, valid: str, test: str, options: Mapping[str, Any], training: str = "") -> Task:
+    files = {"data.corpora": [{"files": [train]}], "data.valid": (valid,)}
+    return Task(Experiment(f"parsing/{name}", {**options, **files}), training or name, test)
+
+
+def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
+    """With as many updates as fewer trees take: in proportion to the square root of how many there are."""
+    names = ("train.steps", "train.warmup", "train.cooldown")
+    return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
+
+
+def table(found: Sequence[Task], folder: Path) -> Table:
+    """The paper's rows, and the scores of the finished runs in `folder`, computed once and kept."""
+    cells = [[row.parser, row.training, f"{row.f1:.1f}", "", "", "", ""] for row in ROWS]
+    data: dict[str, Any] = {"published": [row._asdict() for row in ROWS], "runs": []}
+    for task in found:
+        runs = [result.folder for result in results(task.experiment, folder)]
+        scores = [brackets(run, task.gold) for run in runs]
+        columns = [str(figure([each[key] for each in scores])) for key in ("f1", "f1_short", "complete")]
+        changed = f"{100 * figure([each['changed'] for each in scores]).mean:.1f} %" if scores else ""
+        cells.append(["here", task.training, "", *columns, changed])
+        data["runs"] += [
+            {"training": task.training, "folder": str(run), **each} for run, each in zip(runs, scores, strict=True)
+        ]
+    return Table("parsing", "Table 4: English constituency parsing", HEADINGS, cells, (NOTE,), data)
+
+
+def brackets(run: Path, gold_file: str) -> dict[str, float]:
+    """Scores of a finished run on gold trees; kept in the run's folder for as long as neither changes."""
+    path, made_of = (
+        run / BRACKETS,
+        [sha256(Path(file).read_bytes()).hexdigest() for file in (gold_file, run / MANIFEST)],
+    )
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept.pop("made_of") == made_of:
+            return {name: math.nan if value is None else value for name, value in kept.items()}
+    gold = [tree for tree, _ in read_trees(gold_file)]
+    if not gold:
+        raise UserError(f"{gold_file} holds no trees.")
+    model = bundle.load(run)
+    parses = Parser([model], model.config.decode).parse([_sentence(tree) for tree in gold], compare=True)
+    scores = score_brackets(map(str, gold), [str(parse.tree) if parse.tree else "" for parse in parses])
+    result = {
+        "trees": len(gold),
+        "f1": scores.all.f1,
+        "f1_short": scores.short.f1,
+        "complete": scores.all.complete_match,
+        "changed": sum(bool(parse.changed) for parse in parses) / len(parses),
+    }
+    write_text(path, to_json(result | {"made_of": made_of}))
+    return result
+
+
+def _sentence(tree: Tree) -> str:
+    simple = simplify(tree)
+    return " ".join(simple.words()) if simple else ""
+
+
+def _phrasebook(folder: Path) -> dict[str, str]:
+    """Its trees as files; the test sentences put words together that no training sentence does."""
+    training, held_out = split(SENTENCES["train"], SENTENCES["valid"] + SENTENCES["test"], seed=1)
+    parts = {"train": training, "valid": held_out[: SENTENCES["valid"]], "test": held_out[SENTENCES["valid"] :]}
+    files = {}
+    for name, examples in parts.items():
+        files[name] = str(folder / f"phrasebook.{name}.mrg")
+        trees = (next(parse_trees([example.tree]))[0] for example in examples)
+        write_text(Path(files[name]), "".join(f"{tree}\n" for tree in trees))
+    return files
+
+
+def _first(file: str, count: int, path: Path) -> str:
+    """A file with the first trees of another."""
+    write_text(path, "".join(f"{tree}\n" for tree, _ in islice(read_trees(file), count)))
+    return str(path)

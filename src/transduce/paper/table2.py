@@ -1,0 +1,207 @@
+"""Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from transduce.config import ModelConfig, configure
+from transduce.model.build import build, count_parameters
+from transduce.model.recording import recording
+from transduce.paper.experiments import Experiment, figure, resolved, results
+from transduce.paper.table3 import BASE, BIG
+from transduce.paper.tables import Table
+
+HEADINGS = (
+    "model",
+    "BLEU en-de",
+    "BLEU en-fr",
+    "FLOPs en-de",
+    "FLOPs en-fr",
+    "BLEU, our runs",
+    "difference",
+    "minutes",
+    "params (10^6)",
+)
+TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}  # sustained, single precision (footnote 5 of the paper)
+
+
+class Published(NamedTuple):
+    """A row: newstest2014; None where the cell is empty."""
+
+    name: str
+    bleu_de: float | None
+    bleu_fr: float | None
+    flops_de: float | None  # of training
+    flops_fr: float | None
+
+
+ROWS = (
+    Published("ByteNet", 23.75, None, None, None),
+    Published("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
+    Published("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
+    Published("ConvS2S", 25.16, 40.46, 9.6e18, 1.5e20),
+    Published("MoE", 26.03, 40.56, 2.0e19, 1.2e20),
+    Published("Deep-Att + PosUnk, ensemble", None, 40.4, None, 8.0e20),
+    Published("GNMT + RL, ensemble", 26.30, 41.16, 1.8e20, 1.1e21),
+    Published("ConvS2S, ensemble", 26.36, 41.29, 7.7e19, 1.2e21),
+    Published("Transformer (base)", 27.3, 38.1, 3.3e18, None),
+    Published("Transformer (big)", 28.4, 41.8, 2.3e19, None),
+)
+
+
+class Training(NamedTuple):
+    """How long the paper trained (section 5.2)."""
+
+    model: ModelConfig
+    steps: int
+    hours: float
+    gpus: int = 8
+    gpu: str = "P100"
+    target_tokens: int = 25_000  # an update, and as many source tokens
+
+
+TRAININGS = {
+    "Transformer (base)": Training(BASE, 100_000, 12),
+    "Transformer (big)": Training(BIG, 300_000, 3.5 * 24),
+}
+
+
+def as_printed(training: Training) -> float:
+    """Floating-point operations as the paper estimates them: time times GPUs times what one of them sustains."""
+    return training.hours * 3600 * training.gpus * TFLOPS[training.gpu] * 1e12
+
+
+def of_the_model(training: Training, length: int = 25) -> float:
+    """Those of the model's matrix products in the same training, for sentences of `length` tokens on both sides."""
+    return training.steps * training.target_tokens * flops_per_token(training.model, length, length)
+
+
+def flops_per_token(model: ModelConfig, source_length: int, target_length: int) -> float:
+    """Per target token of an update: forward, and twice as much backward; matrix products alone."""
+    network = build(model).eval()
+    src = torch.full((1, source_length), 4)
+    tgt = torch.full((1, target_length), 4)
+    # The counter knows neither oneDNN's recurrent layers nor fused attention; recording takes the plain path.
+    off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
+    with off, recording(), FlopCounterMode(display=False) as counter:
+        network(src, tgt)
+    return 3 * counter.get_total_flops() / target_length
+
+
+BUDGET = 1e14  # floating-point operations of each of our trainings
+LENGTH = 17  # tokens of a sentence, on either side, for the arithmetic
+VOCABULARY, BATCH = 6000, 2048
+SHARED: dict[str, Any] = {
+    "data.vocab_size": VOCABULARY,
+    "data.max_tokens": BATCH,
+    "model.d_model": 256,
+    "model.d_ff": 1024,
+    "model.num_heads": 4,
+    "model.dropout": 0.2,
+    "train.warmup": 400,
+    "train.learning_rate": 0.4,
+    "train.average": 5,
+    "train.save_every": 100,
+    "train.validate_every": 500,
+    "train.precision": "auto",
+}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "Transformer": {"model.num_encoder_layers": 3, "model.num_decoder_layers": 3},
+    "recurrent, GNMT's shape": {
+        "model.kind": "recurrent",
+        "model.attention": "additive",
+        "model.num_encoder_layers": 3,
+        "model.num_decoder_layers": 3,
+    },
+    "convolutional, ConvS2S": {
+        "model.kind": "convolutional",
+        "model.positions": "learned",
+        "model.num_encoder_layers": 6,
+        "model.num_decoder_layers": 6,
+    },
+    "convolutional, ByteNet": {
+        "model.kind": "bytenet",
+        "model.num_encoder_layers": 10,
+        "model.num_decoder_layers": 10,
+    },
+    "mixture of experts": {
+        "model.num_encoder_layers": 3,
+        "model.num_decoder_layers": 3,
+        "model.experts": 8,
+        "model.experts_per_token": 2,
+        "model.expert_layers": (2,),
+    },
+}
+
+
+def experiments(given: Mapping[str, Any]) -> list[Experiment]:
+    """One for each family: the same text, pieces, batches, and floating-point operations."""
+    found = []
+    for name, own in FAMILIES.items():
+        steps = max(1, round(BUDGET / flops_per_token(_model(name), LENGTH, LENGTH) / BATCH))
+        folder = name.replace(",", "").replace(" ", "-")
+        found.append(Experiment(f"table2/{folder}", {**SHARED, **own, "train.steps": steps, **given}))
+    return found
+
+
+def table(given: Mapping[str, Any], folder: Path) -> Table:
+    """The paper's rows, its arithmetic and the model's own, and the means of the runs that `folder` holds."""
+    cells = []
+    for row in ROWS:
+        published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
+        cells.append([row.name, *published, "", "", "", ""])
+    data: dict[str, Any] = {"published": [row._asdict() for row in ROWS], "arithmetic": [], "runs": []}
+    notes = []
+    for name, training in TRAININGS.items():
+        printed, own = as_printed(training), of_the_model(training)
+        notes.append(
+            f"{name}: {training.hours:g} hours x {training.gpus} {training.gpu} x {TFLOPS[training.gpu]} TFLOP/s = "
+            f"{printed:.2g}; the matrix products of the same training ({training.steps:,} updates of "
+            f"{training.target_tokens:,} target tokens) are {own:.2g}, {own / printed:.0%} of it."
+        )
+        data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": own})
+    found = [results(experiment, folder) for experiment in experiments(given)]
+    first = figure([run.bleu for run in found[0]])
+    for name, runs in zip(FAMILIES, found, strict=True):
+        model = _model(name)
+        bleu, minutes = figure([run.bleu for run in runs]), figure([run.seconds / 60 for run in runs])
+        verdict = {True: "resolved", False: "not resolved", None: ""}[resolved(first, bleu)]
+        flops = [run.target_tokens * flops_per_token(model, LENGTH, LENGTH) for run in runs]
+        cells.append(
+            [
+                f"here: {name}",
+                "",
+                "",
+                _power(figure(flops).mean if runs else None),
+                "",
+                str(bleu),
+                f"{bleu.mean - first.mean:+.2f} {verdict}".strip()
+                if runs and first.seeds and name != "Transformer"
+                else "",
+                f"{minutes.mean:.1f}" if runs else "",
+                f"{count_parameters(model) / 1e6:.1f}",
+            ]
+        )
+        data["runs"] += [{"family": name, **run._asdict(), "folder": str(run.folder)} for run in runs]
+    notes.append(
+        f"Here: the families on the text that was given, with the same pieces, batches, search and about {BUDGET:.0e} "
+        "operations of training each; BLEU of the test text, mean and deviation over seeds. A difference to the "
+        "Transformer is resolved if it is more than twice its standard error. – : not yet run."
+    )
+    return Table("table2", "Table 2: translation, quality and cost", HEADINGS, cells, notes, data)
+
+
+def _model(family: str) -> ModelConfig:
+    shape = {key: value for key, value in {**SHARED, **FAMILIES[family]}.items() if key.startswith("model.")}
+    return configure(shape, {"model.vocab_size": VOCABULARY}).model
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _power(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"

@@ -1,0 +1,74 @@
+"""Sentences to trees: a translator whose search is kept to trees (section 6.3 of the paper)."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from transduce.bundle import Bundle
+from transduce.config import DecodeConfig
+from transduce.corpus.trees import Tree, delinearise
+from transduce.decoding.translator import Translator, shared_tokenizer
+from transduce.errors import UserError
+from transduce.parsing.well_formed import WellFormed, kinds_of
+
+
+class Parse(NamedTuple):
+    """A sentence's tree."""
+
+    tree: Tree | None  # None for a blank line
+    score: float  # as of a translation
+    changed: bool | None  # whether the free search found something else; None if it was not asked
+
+
+class Parser:
+    """A model, or an ensemble, that was trained on linearised trees."""
+
+    def __init__(self, models: Sequence[Bundle], config: DecodeConfig):
+        """Raises UserError for a model that was not trained on trees, or other vocabularies within an ensemble."""
+        tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+        symbols = tokenizer.target_symbols()
+        if not any(symbol.startswith("(") for symbol in symbols.values()):
+            raise UserError(f"{models[0].folder} was not trained on trees; `transduce translate` is for other models.")
+        networks = [model.model for model in models]
+        self._free = Translator(networks, tokenizer, config)
+        pieces = tokenizer.target_pieces(range(tokenizer.target_size))
+        self._kinds = kinds_of(pieces, list(symbols.values())).to(self._free.device)
+        self._kept = Translator(networks, tokenizer, config, only=self._filter)
+
+    def parse(self, sentences: Sequence[str], *, compare: bool = False) -> list[Parse]:
+        """A tree over the words of every sentence, which blanks separate.
+
+        compare: search without the filter, too, to say whether it changed anything. Raises UserError for a sentence
+        that the model's positions are too few for.
+        """
+        sentences = [" ".join(map(escaped, words_of(sentence))) for sentence in sentences]
+        kept = self._kept.translate(sentences)
+        free = self._free.translate(sentences) if compare else [None] * len(kept)
+        return [
+            Parse(
+                delinearise(one.text.split(" "), sentence.split(" ")) if sentence.strip() else None,
+                one.score,
+                None if other is None else other.text != one.text,
+            )
+            for sentence, one, other in zip(sentences, kept, free, strict=True)
+        ]
+
+    def _filter(self, texts: list[str], limits: list[int]) -> WellFormed:
+        words = [len(words_of(text)) for text in texts]
+        for text, count, limit in zip(texts, words, limits, strict=True):
+            if limit < count + 2:
+                raise UserError(
+                    f"There is no room for a tree of {count} words within {limit} tokens; raise "
+                    f"decode.max_extra_tokens: '{text[:60]}'."
+                )
+        return WellFormed(self._kinds, words, limits)
+
+
+def words_of(sentence: str) -> list[str]:
+    """The words, separated by ASCII blanks alone, as in treebanks."""
+    return re.findall(r"[^ \t\r\f\v]+", sentence)
+
+
+def escaped(word: str) -> str:
+    """A word as it can stand in a tree: round brackets are written -LRB- and -RRB-."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")

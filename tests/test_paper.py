@@ -1,0 +1,341 @@
+"""The paper's tables and figures: its printed figures against what follows from the code."""
+
+import itertools
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from command_line import run
+from corpora import write_texts
+from transduce import bundle
+from transduce.commands.recipes import read_text
+from transduce.config import ModelConfig, configure, read_recipe
+from transduce.corpus.phrasebook.sampling import sentences
+from transduce.errors import UserError
+from transduce.model.build import KINDS, count_parameters
+from transduce.paper import experiments, figures, table1, table2, table3
+from transduce.paper.experiments import Figure, resolved
+
+# -- table 1 ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", table1.CLAIMS)
+def test_layers_keep_the_shape(name):
+    x = torch.randn(1, 37, 16)
+    assert table1.layer(name, 16)(x).shape == x.shape
+
+
+def test_a_recurrent_layer_step_by_step_is_the_same():
+    layer, x = table1.Recurrence(8), torch.randn(1, 9, 8)
+    torch.testing.assert_close(layer.by_steps(x), layer(x))
+
+
+@pytest.mark.parametrize("name", table1.CLAIMS)
+def test_only_recurrence_is_sequential(name):
+    operations = [table1.sequential_operations(name, n) for n in (96, 192, 384)]
+    if name == "recurrent":
+        assert operations[2] - operations[1] == 2 * (operations[1] - operations[0]) > 16
+    else:
+        assert operations[0] == operations[1] == operations[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths", "paths"),
+    [
+        ("self-attention", (10, 100, 1000), [1, 1, 1]),
+        ("recurrent", (10, 100), [10, 100]),
+        ("convolutional", (3, 9, 128), [2, 8, 127]),  # a kernel of 3 reaches one position further per layer
+        ("separable convolutional", (3, 9, 128), [2, 8, 127]),
+        ("convolutional, dilated", (2, 5, 14, 41), [1, 2, 3, 4]),  # 1 + 3 + 9 + 27 positions after 4 layers
+        ("restricted self-attention", (32, 33, 63, 64, 95), [1, 2, 2, 3, 4]),  # r = 64: 31 to each side
+    ],
+)
+def test_path_lengths(name, lengths, paths):
+    assert [table1.path_length(name, n) for n in lengths] == paths
+
+
+def test_exponents_of_power_laws():
+    sizes = [64, 128, 256, 512]
+    assert table1.exponent(sizes, [3 * n**1.7 for n in sizes]) == pytest.approx(1.7)
+    assert math.isnan(table1.exponent([64], [1.0]))
+
+
+def test_where_two_power_laws_cross():
+    lengths = [100, 200, 400, 800]
+    assert table1.where_one(lengths, [n / 300 for n in lengths]) == pytest.approx(300)
+    assert table1.where_one(lengths, [0.5] * 4) == math.inf
+    assert table1.where_one(lengths, [2.0] * 4) == 100
+
+
+# -- table 2 ----------------------------------------------------------------------------------------------
+
+
+def test_the_papers_training_flops():
+    printed = {row.name: row.flops_de for row in table2.ROWS}
+    for name, training in table2.TRAININGS.items():
+        assert table2.as_printed(training) == pytest.approx(printed[name], rel=0.01)
+
+
+@pytest.mark.parametrize("d", [64, 128])
+def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
+    n, v = 7, 50
+    config = ModelConfig(vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=2, num_decoder_layers=3)
+    encoder_layer, decoder_layer = 4 * d * d + 8 * d * d, 8 * d * d + 8 * d * d
+    products = n * (2 * encoder_layer + 3 * decoder_layer + v * d)
+    attention = (2 + 3 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
+    assert table2.flops_per_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
+
+
+# -- table 3 ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", table3.ROWS, ids=lambda row: row.name)
+def test_the_parameters_of_table_3(row):
+    """With 41,000 pieces all rows whose parameters are printed are the paper's, rounded; the big model's are near."""
+    if row.name == "big":
+        assert table3.parameters(row) == pytest.approx(row.printed.parameters, rel=0.01)
+    elif row.printed.parameters:
+        assert round(table3.parameters(row, 41_000)) == row.printed.parameters
+        assert table3.parameters(row) == pytest.approx(row.printed.parameters, rel=0.07)
+
+
+def test_every_row_changes_what_it_says():
+    assert len({row.name for row in table3.ROWS}) == len(table3.ROWS)
+    for row in table3.ROWS[1:-1]:
+        assert (row.model != table3.BASE) != bool(row.train), row.name
+
+
+def test_scaling_keeps_heads_and_layers():
+    small = table3.scaled(replace(table3.BASE, num_heads=4, d_k=128, d_v=128), 4)
+    assert (small.d_model, small.d_ff, small.d_k, small.d_v, small.num_heads) == (128, 512, 32, 32, 4)
+
+
+# -- published configurations of the systems that the paper compares with ----------------------------------
+
+
+def test_the_shape_of_gnmt():
+    """8 + 8 layers of 1,024 LSTM units and 32,000 pieces: 278 million parameters (Shazeer et al., 2017, table 8)."""
+    gnmt = ModelConfig(
+        kind="recurrent",
+        attention="additive",
+        vocab_size=32_000,
+        source_vocab_size=32_000,
+        d_model=1024,
+        num_encoder_layers=8,
+        num_decoder_layers=8,
+    )
+    separate_output = 32_000 * 1024  # ours is tied to the target's embeddings
+    assert (count_parameters(gnmt) + separate_output) / 1e6 == pytest.approx(278, rel=0.02)
+
+
+def test_the_shape_of_convs2s():
+    """15 + 15 layers for WMT'14: 9 of 512 channels, 4 of 1,024, 2 of 2,048 with kernels of 1 (section 4.2)."""
+    config = ModelConfig(kind="convolutional", d_model=768, convolutions=("9x512x3", "4x1024x3", "2x2048x1"))
+    with torch.device("meta"):
+        model = KINDS["convolutional"](config)
+    kernels = [(layer.conv.out_channels // 2, layer.kernel) for layer in model.encoder]
+    assert kernels == [(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2
+    assert [(layer.convolution.conv.out_channels // 2, layer.convolution.kernel) for layer in model.decoder] == kernels
+
+
+def test_the_shape_of_bytenet():
+    """30 + 30 blocks of 800 units, in sets with dilations of 1, 2, 4, 8 and 16 (section 5)."""
+    config = ModelConfig(kind="bytenet", vocab_size=300, d_model=1600, num_encoder_layers=30, num_decoder_layers=30)
+    with torch.device("meta"):
+        model = KINDS["bytenet"](config)
+    for stack in (model.encoder, model.decoder):
+        assert [block.conv.dilation[0] for block in stack] == [1, 2, 4, 8, 16] * 6
+        assert {(block.conv.in_channels, block.conv.kernel_size[0]) for block in stack} == {(800, 3)}
+
+
+# -- parsing -----------------------------------------------------------------------------------------------
+
+
+def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys):
+    trees = "".join(f"{example.tree}\n" for example in sentences(40, seed=5))
+    (tmp_path / "some.mrg").write_text(trees)
+    (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
+    tiny = ["train.steps=2", "train.threads=1", "model.num_encoder_layers=1", "model.num_decoder_layers=1"]
+    tiny += ["model.d_model=16", "model.d_ff=16", "model.num_heads=2", "data.max_length=90", "train.precision=float32"]
+    tiny += ["decode.beam_size=1", "data.vocab_size=330", "decode.max_extra_tokens=20"]
+    files = ["--train", tmp_path / "some.mrg", "--valid", tmp_path / "few.mrg"]
+    command = ["reproduce", "parsing", "--out", tmp_path / "out", *files, "--seeds", "1", *tiny]
+    status, printed, said = run(capsys, *command, "--budget", "5")
+    assert status == 0, said
+    assert "some.mrg, 40 trees" in printed and "some.mrg, 5 trees" in printed and "phrasebook" in printed
+    data = json.loads((tmp_path / "out/parsing.json").read_text())
+    assert len(data["runs"]) == 5 and all(run["trees"] in (8, 500) for run in data["runs"])
+    assert run(capsys, *command)[1] == printed, "from the runs that are there"
+
+
+# -- figures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, -5, 60])
+def test_shifting_positions_is_linear(offset):
+    assert figures.shift_error(offset, 64, 200) < 1e-4
+
+
+def test_wavelengths_span_from_two_pi_to_ten_thousand_times_that():
+    found = figures.wavelengths(512)
+    assert found[0] == pytest.approx(2 * math.pi)
+    assert found[-1] == pytest.approx(10000 * 2 * math.pi, rel=0.04)
+    assert all(b / a == pytest.approx(found[1] / found[0]) for a, b in itertools.pairwise(found))
+
+
+def test_without_the_scale_softmax_loses_its_gradient():
+    small, large = figures.scale_of_dot_products([4, 2048])
+    assert small.variance == pytest.approx(4, rel=0.1) and large.variance == pytest.approx(2048, rel=0.1)
+    assert large.gradient < 0.5 * large.gradient_scaled
+    assert large.gradient_scaled == pytest.approx(small.gradient_scaled, rel=0.2)
+
+
+def test_figures_are_drawn(tmp_path):
+    figures.draw_positions(tmp_path / "positions.png")
+    figures.draw_schedules(tmp_path / "schedules.svg", steps=100)
+    figures.draw_scale(tmp_path / "scale.png", figures.scale_of_dot_products([2, 8]))
+    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
+
+
+# -- runs that add up --------------------------------------------------------------------------------------
+
+
+def test_differences_are_resolved_by_the_spread_of_the_seeds():
+    assert resolved(Figure(30.0, 0.2, 3), Figure(31.0, 0.2, 3)) is True
+    assert resolved(Figure(30.0, 0.9, 3), Figure(31.0, 0.9, 3)) is False
+    assert resolved(Figure(30.0, math.nan, 1), Figure(31.0, 0.1, 3)) is None
+    assert str(experiments.figure([1.0, 3.0])) == "2.00 ± 1.41"
+    assert str(experiments.figure([1.0])) == "1.00" and str(experiments.figure([])) == "–"
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory) -> dict[str, Any]:
+    """Options that name a small corpus and make every run a matter of seconds."""
+    folder = tmp_path_factory.mktemp("paper")
+    files = {name: write_texts(folder, name, count, seed) for seed, (name, count) in enumerate(COUNTS.items())}
+    return {
+        "data.corpora": [{"files": list(files["train"])}],
+        "data.valid": files["valid"],
+        "data.test": files["test"],
+        "data.vocab_size": 300,
+        "data.max_tokens": 256,
+        "train.steps": 2,
+        "train.threads": 1,
+        "train.precision": "float32",
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+    }
+
+
+COUNTS = {"train": 60, "valid": 10, "test": 10}
+
+
+def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
+    rows = [table3.ROWS[0], table3.ROWS[6]]
+    chosen = [table3.experiment(row, given) for row in rows]
+    assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
+    assert experiments.carry_out(chosen, [1], tmp_path, minutes=5)
+    (one,) = experiments.results(chosen[0], tmp_path)
+    assert one.seed == 1 and one.folder == tmp_path / "table3/base/seed-1" and one.target_tokens > 0
+    assert one.revision.startswith("0.")
+    assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=5)
+    assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
+    table = table3.table(given, tmp_path)
+    cells = {" ".join(row[:2]).strip(): row for row in table.rows}
+    assert "±" in cells["base"][6] and "resolved" in cells["B d_k=32"][8] and cells["C N=2"][6] == "–"
+    paths = table.write(tmp_path)
+    assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 |" in paths[0].read_text()
+    assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
+    shutil.rmtree(one.folder)
+    assert table3.table(given, tmp_path).rows[0][6] == str(
+        experiments.figure([run.perplexity for run in experiments.results(chosen[0], tmp_path)])
+    )
+
+
+def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
+    options = {**table3.experiment(table3.ROWS[0], given).options, "train.steps": 100_000, "train.average": 1}
+    long = experiments.Experiment("long", options)
+    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    assert experiments.results(long, tmp_path) == []
+    first = checkpoint_of(tmp_path / "long/seed-1")
+    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
+    assert f"Going on at step {first:,}" in capfd.readouterr().err
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
+    one = experiments.Experiment("one", table3.experiment(table3.ROWS[0], given).options)
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    (found,) = experiments.results(one, tmp_path)
+    other = experiments.Experiment("one", {**one.options, "model.dropout": 0.3})
+    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, now it would be 0.3"):
+        experiments.results(other, tmp_path)
+    with pytest.raises(UserError, match=r"was made with model.dropout"):
+        experiments.carry_out([other], [1], tmp_path, minutes=5)
+    (found.folder / "manifest.json").unlink()
+    assert experiments.results(one, tmp_path) == [], "a run that is not whole has no figure"
+
+
+def checkpoint_of(run_folder: Path) -> int:
+    return bundle.step_of(bundle.checkpoints(run_folder)[-1])
+
+
+def test_the_command_prints_and_writes_tables(tmp_path, capsys):
+    status, printed, said = run(capsys, "reproduce", "table3", "--out", tmp_path)
+    assert status == 0 and "d_model=1024" in printed.replace("\n", ""), said
+    assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
+    status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
+    assert status == 2 and "--budget trains models: give --train" in said
+    status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path, "--text", "ka")
+    assert status == 2 and "--model and --text go together" in said
+    status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
+    assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
+
+
+def test_the_families_of_table_2_have_the_same_budget(tmp_path):
+    for experiment, (name, own) in zip(table2.experiments({}), table2.FAMILIES.items(), strict=True):
+        per_token = table2.flops_per_token(table2._model(name), table2.LENGTH, table2.LENGTH)
+        assert per_token * table2.BATCH * experiment.options["train.steps"] == pytest.approx(table2.BUDGET, rel=0.01)
+        assert own.items() <= experiment.options.items()
+    table = table2.table({}, tmp_path)
+    assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "", "", "", "", ""] in table.rows
+    assert any(row[0] == "here: recurrent, GNMT's shape" and row[5] == "–" for row in table.rows)
+
+
+# -- recipes -----------------------------------------------------------------------------------------------
+
+WMT = ["wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big"]
+
+
+@pytest.mark.parametrize("name", [*WMT, "wsj-parsing-only", "wsj-parsing-semi"])
+def test_the_papers_settings(name):
+    config = configure(read_recipe(*read_text(name)))
+    assert config.train.warmup == 4000 and config.data.max_tokens == 25000 and config.train.optimizer == "adam"
+    if name.startswith("wmt"):
+        big = name.endswith("big")
+        assert replace(config.model, dropout=BIG_OR_BASE[big].dropout) == BIG_OR_BASE[big]
+        assert (config.train.steps, config.train.average) == ((300_000, 20) if big else (100_000, 5))
+        assert config.model.dropout == (0.3 if name == "wmt14-en-de-big" else 0.1)
+        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (4, 0.6, 50)
+    else:
+        assert (config.model.num_encoder_layers, config.model.d_model) == (4, 1024)
+        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (21, 0.3, 300)
+
+
+BIG_OR_BASE = {False: table3.BASE, True: table3.BIG}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WMT)
+def test_the_papers_recipes_take_their_first_steps(name, tmp_path, capsys):
+    pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
+    files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
+    more = ["train.steps=2", "train.precision=float32", "data.vocab_size=400", "train.save_every=1"]
+    status, _, said = run(capsys, "train", name, "--out", tmp_path / "model", *files, *more)
+    assert status == 0, said

@@ -1,0 +1,39 @@
+"""The BLEU of the paper: Moses' tokens, compounds split at hyphens."""
+
+import pytest
+
+from transduce.errors import UserError
+from transduce.evaluation.paper_bleu import moses_tokenizer, paper_bleu, split_compounds
+from transduce.evaluation.scores import tokenised_bleu
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("ein Rock-Konzert", "ein Rock ##AT##-##AT## Konzert"),
+        ("a-b-c", "a ##AT##-##AT## b-c"),  # the second needs a character of its own before it, as in Perl
+        ("Nord-Süd-Dialog", "Nord ##AT##-##AT## Süd ##AT##-##AT## Dialog"),
+        ("das - und", "das - und"),
+    ],
+)
+def test_compounds(text, split):
+    assert split_compounds(text) == split
+
+
+def test_moses_tokens():
+    assert moses_tokenizer("de")("Er sagte: „Nein!“, z.B. heute.").split()[:3] == ["Er", "sagte", ":"]
+
+
+def test_a_compound_counts_as_three_tokens():
+    reference = ["Das Rock-Konzert war sehr gut besucht ."]
+    right_half = ["Das Rock-Festival war sehr gut besucht ."]
+    assert paper_bleu(reference, reference, "de") == pytest.approx(100)
+    tokens = "Das Rock ##AT##-##AT## {} war sehr gut besucht ."
+    assert paper_bleu(right_half, reference, "de") == pytest.approx(
+        tokenised_bleu([tokens.format("Festival")], [tokens.format("Konzert")])
+    )
+
+
+def test_nothing_to_score():
+    with pytest.raises(UserError, match="1 hypotheses but 2 references"):
+        paper_bleu(["a"], ["a", "b"], "de")
