@@ -1,5 +1,6 @@
 """Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,19 +111,19 @@ SHARED: dict[str, Any] = {
 }
 FAMILIES: dict[str, dict[str, Any]] = {
     "Transformer": {"model.num_encoder_layers": 3, "model.num_decoder_layers": 3},
-    "recurrent, GNMT's shape": {
+    "recurrent (GNMT)": {
         "model.kind": "recurrent",
         "model.attention": "additive",
         "model.num_encoder_layers": 3,
         "model.num_decoder_layers": 3,
     },
-    "convolutional, ConvS2S": {
+    "convolutional (ConvS2S)": {
         "model.kind": "convolutional",
         "model.positions": "learned",
         "model.num_encoder_layers": 6,
         "model.num_decoder_layers": 6,
     },
-    "convolutional, ByteNet": {
+    "convolutional (ByteNet)": {
         "model.kind": "bytenet",
         "model.num_encoder_layers": 10,
         "model.num_decoder_layers": 10,
@@ -142,7 +143,7 @@ def experiments(given: Mapping[str, Any]) -> list[Experiment]:
     found = []
     for name, own in FAMILIES.items():
         steps = max(1, round(BUDGET / flops_per_token(_model(name), LENGTH, LENGTH) / BATCH))
-        folder = name.replace(",", "").replace(" ", "-")
+        folder = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
         found.append(Experiment(f"table2/{folder}", {**SHARED, **own, "train.steps": steps, **given}))
     return found
 

@@ -18,12 +18,12 @@ SCALE = 4  # our runs have a quarter of the paper's widths
 TRAINING = {  # of our runs: 30,000 pairs are learnt by heart in more
     "data.max_tokens": 2048,
     "data.vocab_size": 6000,
-    "train.steps": 2500,
-    "train.warmup": 800,
-    "train.learning_rate": 0.7,
+    "train.steps": 1200,
+    "train.warmup": 400,
+    "train.learning_rate": 0.5,
     "train.average": 5,
-    "train.save_every": 100,
-    "train.validate_every": 500,
+    "train.save_every": 50,
+    "train.validate_every": 400,
     "train.precision": "auto",
 }
 HEADINGS = (
