@@ -300,12 +300,30 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
 
 def test_the_families_of_table_2_have_the_same_budget(tmp_path):
     for experiment, (name, own) in zip(table2.experiments({}), table2.FAMILIES.items(), strict=True):
-        per_token = table2.flops_per_token(table2._model(name), table2.LENGTH, table2.LENGTH)
-        assert per_token * table2.BATCH * experiment.options["train.steps"] == pytest.approx(table2.BUDGET, rel=0.01)
+        tokens = experiment.options["train.steps"] * experiment.options["data.max_tokens"]
+        assert table2._flops_per_token(experiment.options) * tokens == pytest.approx(table2.BUDGET, rel=0.01), name
         assert own.items() <= experiment.options.items()
     table = table2.table({}, tmp_path)
     assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "", "", "", "", ""] in table.rows
     assert any(row[0] == "here: recurrent (GNMT)" and row[5] == "–" for row in table.rows)
+
+
+def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
+    options = {**given, "model.num_encoder_layers": 3, "model.num_decoder_layers": 3, "model.d_model": 16}
+    transformer, recurrent = table2.experiments(options)[:2]
+    assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([transformer], [2], tmp_path, minutes=5)
+    rows = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
+    assert float(both[8]) == pytest.approx(2 * float(one[8]), abs=0.1)
+    assert float(both[3]) == pytest.approx(2 * float(one[3]), rel=0.05)
+    assert mixed[5] != "–" and rows["mixture of experts"][5] == "–"
+    shutil.rmtree(tmp_path / "table2/transformer/seed-2")
+    again = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    assert again[ENSEMBLES[0]][5] == "–" and again[ENSEMBLES[1]] == mixed
+
+
+ENSEMBLES = ("Transformer, ensemble of its seeds", "all families, ensemble of their first seeds")
 
 
 # -- recipes -----------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import math
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,10 @@ class Result(NamedTuple):
     perplexity: float  # per token of the validation text
     seconds: float
     target_tokens: int
+
+    def __str__(self) -> str:
+        scores = f"BLEU {self.bleu:.2f}, " * (not math.isnan(self.bleu)) + f"perplexity {self.perplexity:.3f}"
+        return f"{self.folder}, by {self.revision}: {scores}, {self.seconds / 60:.1f} minutes"
 
 
 class Figure(NamedTuple):
@@ -118,6 +123,19 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON gives it back."""
     return json.loads(to_json(dict(options)))
+
+
+def kept(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
+    """What was computed from files, read from `path` for as long as none of them has changed, computed otherwise."""
+    made_of = [sha256(Path(file).read_bytes()).hexdigest() for file in files]
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known.pop("made_of") == made_of:
+            return {name: math.nan if value is None else value for name, value in known.items()}
+    found = dict(compute())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, to_json({**found, "made_of": made_of}))
+    return found
 
 
 def figure(values: Sequence[float]) -> Figure:

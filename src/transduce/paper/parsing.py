@@ -1,9 +1,7 @@
 """Table 4 of the paper: English constituency parsing, as printed, and our parsers on the trees that are at hand."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +12,8 @@ from transduce.corpus.phrasebook.sampling import split
 from transduce.corpus.trees import Tree, parse_trees, read_trees, simplify
 from transduce.errors import UserError
 from transduce.evaluation.brackets import score_brackets
-from transduce.files import MANIFEST, to_json, write_text
-from transduce.paper.experiments import Experiment, figure, results
+from transduce.files import MANIFEST, write_text
+from transduce.paper.experiments import Experiment, figure, kept, results
 from transduce.paper.tables import Table
 from transduce.parsing.parser import Parser
 
@@ -103,8 +101,11 @@ def table(found: Sequence[Task], folder: Path) -> Table:
     """The paper's rows, and the scores of the finished runs in `folder`, computed once and kept."""
     cells = [[row.parser, row.training, f"{row.f1:.1f}", "", "", "", ""] for row in ROWS]
     data: dict[str, Any] = {"published": [row._asdict() for row in ROWS], "runs": []}
+    made_by: list[str] = []
     for task in found:
-        runs = [result.folder for result in results(task.experiment, folder)]
+        made = results(task.experiment, folder)
+        made_by += map(str, made)
+        runs = [result.folder for result in made]
         scores = [brackets(run, task.gold) for run in runs]
         columns = [str(figure([each[key] for each in scores])) for key in ("f1", "f1_short", "complete")]
         changed = f"{100 * figure([each['changed'] for each in scores]).mean:.1f} %" if scores else ""
@@ -112,34 +113,28 @@ def table(found: Sequence[Task], folder: Path) -> Table:
         data["runs"] += [
             {"training": task.training, "folder": str(run), **each} for run, each in zip(runs, scores, strict=True)
         ]
-    return Table("parsing", "Table 4: English constituency parsing", HEADINGS, cells, (NOTE,), data)
+    return Table("parsing", "Table 4: English constituency parsing", HEADINGS, cells, (NOTE,), data, made_by)
 
 
 def brackets(run: Path, gold_file: str) -> dict[str, float]:
-    """Scores of a finished run on gold trees; kept in the run's folder for as long as neither changes."""
-    path, made_of = (
-        run / BRACKETS,
-        [sha256(Path(file).read_bytes()).hexdigest() for file in (gold_file, run / MANIFEST)],
-    )
-    if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept.pop("made_of") == made_of:
-            return {name: math.nan if value is None else value for name, value in kept.items()}
-    gold = [tree for tree, _ in read_trees(gold_file)]
-    if not gold:
-        raise UserError(f"{gold_file} holds no trees.")
-    model = bundle.load(run)
-    parses = Parser([model], model.config.decode).parse([_sentence(tree) for tree in gold], compare=True)
-    scores = score_brackets(map(str, gold), [str(parse.tree) if parse.tree else "" for parse in parses])
-    result = {
-        "trees": len(gold),
-        "f1": scores.all.f1,
-        "f1_short": scores.short.f1,
-        "complete": scores.all.complete_match,
-        "changed": sum(bool(parse.changed) for parse in parses) / len(parses),
-    }
-    write_text(path, to_json(result | {"made_of": made_of}))
-    return result
+    """Scores of a finished run on gold trees, kept in the run's folder."""
+
+    def parse() -> dict[str, float]:
+        gold = [tree for tree, _ in read_trees(gold_file)]
+        if not gold:
+            raise UserError(f"{gold_file} holds no trees.")
+        model = bundle.load(run)
+        parses = Parser([model], model.config.decode).parse([_sentence(tree) for tree in gold], compare=True)
+        scores = score_brackets(map(str, gold), [str(parse.tree) if parse.tree else "" for parse in parses])
+        return {
+            "trees": len(gold),
+            "f1": scores.all.f1,
+            "f1_short": scores.short.f1,
+            "complete": scores.all.complete_match,
+            "changed": sum(bool(parse.changed) for parse in parses) / len(parses),
+        }
+
+    return kept(run / BRACKETS, (gold_file, run / MANIFEST), parse)
 
 
 def _sentence(tree: Tree) -> str:

@@ -1,19 +1,23 @@
 """Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from transduce import bundle
 from transduce.config import ModelConfig, configure
+from transduce.corpus.pairs import read_pairs
+from transduce.files import MANIFEST
 from transduce.model.build import build, count_parameters
 from transduce.model.recording import recording
-from transduce.paper.experiments import Experiment, figure, resolved, results
+from transduce.paper.experiments import Experiment, Figure, Result, figure, kept, resolved, results
 from transduce.paper.table3 import BASE, BIG
 from transduce.paper.tables import Table
+from transduce.runs.evaluate import evaluate
 
 HEADINGS = (
     "model",
@@ -94,10 +98,9 @@ def flops_per_token(model: ModelConfig, source_length: int, target_length: int) 
 
 BUDGET = 1e14  # floating-point operations of each of our trainings
 LENGTH = 17  # tokens of a sentence, on either side, for the arithmetic
-VOCABULARY, BATCH = 6000, 2048
 SHARED: dict[str, Any] = {
-    "data.vocab_size": VOCABULARY,
-    "data.max_tokens": BATCH,
+    "data.vocab_size": 6000,
+    "data.max_tokens": 2048,
     "model.d_model": 256,
     "model.d_ff": 1024,
     "model.num_heads": 4,
@@ -138,13 +141,22 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
+class Ours(NamedTuple):
+    """What a row of ours costs and gives: a family's mean over seeds, or the sum of an ensemble's members."""
+
+    bleu: Figure
+    flops: float
+    minutes: float
+    parameters: int
+
+
 def experiments(given: Mapping[str, Any]) -> list[Experiment]:
     """One for each family: the same text, pieces, batches, and floating-point operations."""
     found = []
     for name, own in FAMILIES.items():
-        steps = max(1, round(BUDGET / flops_per_token(_model(name), LENGTH, LENGTH) / BATCH))
-        folder = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-        found.append(Experiment(f"table2/{folder}", {**SHARED, **own, "train.steps": steps, **given}))
+        options = {**SHARED, **own, **given}
+        steps = max(1, round(BUDGET / _flops_per_token(options) / options["data.max_tokens"]))
+        found.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
     return found
 
 
@@ -164,40 +176,85 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
             f"{training.target_tokens:,} target tokens) are {own:.2g}, {own / printed:.0%} of it."
         )
         data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": own})
-    found = [results(experiment, folder) for experiment in experiments(given)]
-    first = figure([run.bleu for run in found[0]])
-    for name, runs in zip(FAMILIES, found, strict=True):
-        model = _model(name)
-        bleu, minutes = figure([run.bleu for run in runs]), figure([run.seconds / 60 for run in runs])
-        verdict = {True: "resolved", False: "not resolved", None: ""}[resolved(first, bleu)]
-        flops = [run.target_tokens * flops_per_token(model, LENGTH, LENGTH) for run in runs]
-        cells.append(
-            [
-                f"here: {name}",
-                "",
-                "",
-                _power(figure(flops).mean if runs else None),
-                "",
-                str(bleu),
-                f"{bleu.mean - first.mean:+.2f} {verdict}".strip()
-                if runs and first.seeds and name != "Transformer"
-                else "",
-                f"{minutes.mean:.1f}" if runs else "",
-                f"{count_parameters(model) / 1e6:.1f}",
-            ]
-        )
-        data["runs"] += [{"family": name, **run._asdict(), "folder": str(run.folder)} for run in runs]
+    families = experiments(given)
+    runs = [results(experiment, folder) for experiment in families]
+    ours = {name: _mean(*each) for name, each in zip(FAMILIES, zip(families, runs, strict=True), strict=True)}
+    first = ours["Transformer"]
+    ensembles = {
+        "Transformer, ensemble of its seeds": [(families[0], run) for run in runs[0]],
+        "all families, ensemble of their first seeds": [
+            (family, each[0]) for family, each in zip(families, runs, strict=True) if each
+        ],
+    }
+    for name, members in ensembles.items():
+        ours[name] = _together(members, folder / f"table2/{_slug(name)}.json") if len(members) > 1 else None
+    cells += [_row(name, own, first) for name, own in ours.items()]
+    for name, each in zip(FAMILIES, runs, strict=True):
+        data["runs"] += [{"family": name, **run._asdict(), "folder": str(run.folder)} for run in each]
     notes.append(
         f"Here: the families on the text that was given, with the same pieces, batches, search and about {BUDGET:.0e} "
         "operations of training each; BLEU of the test text, mean and deviation over seeds. A difference to the "
-        "Transformer is resolved if it is more than twice its standard error. – : not yet run."
+        "Transformer is resolved if it is more than twice its standard error. Ensembles: the cost of "
+        "all members, and the BLEU of the mean of their probabilities. – : not yet run."
     )
-    return Table("table2", "Table 2: translation, quality and cost", HEADINGS, cells, notes, data)
+    return Table(
+        "table2",
+        "Table 2: translation, quality and cost",
+        HEADINGS,
+        cells,
+        notes,
+        data,
+        [str(run) for each in runs for run in each],
+    )
 
 
-def _model(family: str) -> ModelConfig:
-    shape = {key: value for key, value in {**SHARED, **FAMILIES[family]}.items() if key.startswith("model.")}
-    return configure(shape, {"model.vocab_size": VOCABULARY}).model
+def _row(name: str, own: Ours | None, first: Ours | None) -> list[str]:
+    if own is None:
+        return [f"here: {name}", "", "", "", "", "–", "", "", ""]
+    difference = ""
+    if first and own is not first:
+        verdict = {True: ", resolved", False: ", not resolved", None: ""}[resolved(first.bleu, own.bleu)]
+        difference = f"{own.bleu.mean - first.bleu.mean:+.2f}{verdict}"
+    cost = [_power(own.flops), "", str(own.bleu), difference, f"{own.minutes:.1f}", f"{own.parameters / 1e6:.1f}"]
+    return [f"here: {name}", "", "", *cost]
+
+
+def _mean(experiment: Experiment, runs: Sequence[Result]) -> Ours | None:
+    """Of a family's runs, if there are any."""
+    if not runs:
+        return None
+    flops = _flops_per_token(experiment.options) * figure([run.target_tokens for run in runs]).mean
+    minutes = figure([run.seconds / 60 for run in runs]).mean
+    return Ours(figure([run.bleu for run in runs]), flops, minutes, count_parameters(_model(experiment.options)))
+
+
+def _together(members: Sequence[tuple[Experiment, Result]], path: Path) -> Ours:
+    """Of an ensemble of runs; its BLEU is kept in a file."""
+    runs = [run for _, run in members]
+
+    def translate() -> dict[str, float]:
+        models = [bundle.load(run.folder) for run in runs]
+        data, decode = models[0].config.data, models[0].config.decode
+        pairs = list(read_pairs(data.test, (data.source, data.target)))
+        return {"bleu": evaluate(models, pairs, decode, tokenize=data.bleu_tokenize).scores[0].value}
+
+    bleu = kept(path, [run.folder / MANIFEST for run in runs], translate)["bleu"]
+    flops = [_flops_per_token(experiment.options) * run.target_tokens for experiment, run in members]
+    parameters = [count_parameters(_model(experiment.options)) for experiment, _ in members]
+    return Ours(figure([bleu]), sum(flops), sum(run.seconds / 60 for run in runs), sum(parameters))
+
+
+def _flops_per_token(options: Mapping[str, Any]) -> float:
+    return flops_per_token(_model(options), LENGTH, LENGTH)
+
+
+def _model(options: Mapping[str, Any]) -> ModelConfig:
+    shape = {name: value for name, value in options.items() if name.startswith("model.")}
+    return configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
+
+
+def _slug(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _number(value: float | None) -> str:

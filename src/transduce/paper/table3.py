@@ -128,6 +128,7 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
     found = {row.name: results(experiment(row, given), folder) for row in ROWS}
     base = figure([run.bleu for run in found["base"]])
     cells, data = [], []
+    made_by = [str(run) for row in ROWS for run in found[row.name]]
     for row in ROWS:
         runs = found[row.name]
         perplexity, bleu = figure([run.perplexity for run in runs]), figure([run.bleu for run in runs])
@@ -158,4 +159,4 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
                 "difference_resolved": resolved(base, bleu) if row.name != "base" else None,
             }
         )
-    return Table("table3", "Table 3: variations on the Transformer", HEADINGS, cells, NOTES, data)
+    return Table("table3", "Table 3: variations on the Transformer", HEADINGS, cells, NOTES, data, made_by)

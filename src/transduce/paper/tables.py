@@ -16,6 +16,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     data: Any = None  # for JSON
+    runs: Sequence[str] = ()  # that its figures come from; not for the screen
 
     def markdown(self) -> str:
         """The table as Markdown."""
@@ -23,6 +24,8 @@ class Table(NamedTuple):
         lines += [_line(row) for row in self.rows]
         for note in self.notes:
             lines += ["", note]
+        if self.runs:
+            lines += ["", "## The runs", "", *(f"- {run}" for run in self.runs)]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
