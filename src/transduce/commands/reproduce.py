@@ -1,7 +1,7 @@
 """`transduce reproduce`."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +30,7 @@ def reproduce(
     seeds: int = 3,
     budget: float = 0.0,
     model: Path | None = None,
-    text: str = "",
+    text: tuple[str, ...] = (),
     assignments: Assignments = (),
 ) -> None:
     """Compute a table of the paper, or its figures, with what the paper prints beside.
@@ -49,13 +49,13 @@ def reproduce(
         seeds: Runs of each row.
         budget: Minutes to train for, now.
         model: With figures: a model whose attention is drawn, too, all layers and heads of its three uses.
-        text: The sentence that it translates for that.
+        text: A sentence that it translates for that; give --text again for more.
     """
     out.mkdir(parents=True, exist_ok=True)
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if what == "figures":
         if (model is None) != (not text):
-            raise UserError("--model and --text go together: whose attention is drawn, and for which sentence.")
+            raise UserError("--model and --text go together: whose attention is drawn, and for which sentences.")
         _draw(out)
         if model:
             _draw_attention(out, model, text)
@@ -98,19 +98,20 @@ def _draw(out: Path) -> None:
         say(f"Written: {out / name}.png")
 
 
-def _draw_attention(out: Path, model: Path, text: str) -> None:
+def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     from transduce import bundle
     from transduce.inspection.maps import attention_of
     from transduce.paper.figures import draw_attention
 
     loaded = bundle.load(model)
-    seen = attention_of(loaded.model, loaded.tokenizer, text)
     titles = ("self-attention of the encoder", "self-attention of the decoder", "attention over the source")
-    for name, use, title in zip(("encoder", "decoder", "source"), seen, titles, strict=True):
-        if use is not None:
-            path = out / f"attention-{name}.png"
-            draw_attention(path, use, title)
-            say(f"Written: {path}")
+    for number, text in enumerate(texts, 1):
+        seen = attention_of(loaded.model, loaded.tokenizer, text)
+        for name, use, title in zip(("encoder", "decoder", "source"), seen, titles, strict=True):
+            if use is not None:
+                path = out / f"attention-{number}-{name}.png"
+                draw_attention(path, use, title)
+                say(f"Written: {path}")
 
 
 def _print(table: "Table") -> None:

@@ -1,6 +1,7 @@
 """Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,7 +92,7 @@ def flops_per_token(model: ModelConfig, source_length: int, target_length: int) 
     tgt = torch.full((1, target_length), 4)
     # The counter knows neither oneDNN's recurrent layers nor fused attention; recording takes the plain path.
     off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
-    with off, recording(), FlopCounterMode(display=False) as counter:
+    with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:
         network(src, tgt)
     return 3 * counter.get_total_flops() / target_length
 

@@ -1,0 +1,43 @@
+"""A layer of experts: time per token against the number of experts, and against how many of them a token uses.
+
+    python benchmarks/experts.py [--threads 1]
+
+Forward and backward of one layer for 4,096 tokens (d_model 256, d_ff 1024), beside the same feed-forward layer without
+experts, in turns; medians of the ratios to that layer, with the smallest and the largest.
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+
+from transduce.config import ModelConfig
+from transduce.model.experts import Experts
+from transduce.model.layers import FeedForward
+
+D_MODEL, D_FF, TOKENS, REPEATS = 256, 1024, 4096, 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    torch.set_num_threads(parser.parse_args().threads)
+    torch.manual_seed(1)
+    dense = FeedForward(ModelConfig(d_model=D_MODEL, d_ff=D_FF))
+    x = torch.randn(1, TOKENS, D_MODEL, requires_grad=True)
+    print("| experts | used by a token | time, in that of the layer without experts |\n| --- | --- | --- |")
+    for experts, used in [(8, 1), (8, 2), (8, 4), (8, 8), (4, 2), (16, 2), (32, 2), (64, 2), (128, 2)]:
+        layer = Experts(ModelConfig(d_model=D_MODEL, d_ff=D_FF, experts=experts, experts_per_token=used))
+        ratios = sorted(measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1))[:-1]  # one to warm up
+        print(f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |")
+
+
+def measure(layer: torch.nn.Module, x: torch.Tensor) -> float:
+    began = time.perf_counter()
+    layer(x).sum().backward()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
