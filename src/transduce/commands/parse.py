@@ -1,19 +1,11 @@
 """`transduce parse`."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
-
-if TYPE_CHECKING:
-    from transduce.parsing.parser import Parser
-
-CHUNK = 512  # sentences at a time
 
 
 def parse(
@@ -43,10 +35,5 @@ def parse(
     check_output(output, [input])
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, given))
-    write_lines(output, _trees(parser, without_byte_order_mark(read_lines(input))))
-
-
-def _trees(parser: "Parser", lines: Iterable[str]) -> Iterator[str]:
-    stream = iter(lines)
-    while chunk := list(islice(stream, CHUNK)):
-        yield from (str(each.tree) if each.tree else "" for each in parser.parse(chunk))
+    found = parser.parse_lines(without_byte_order_mark(read_lines(input)))
+    write_lines(output, (str(each.tree) if each.tree else "" for each in found))

@@ -1,12 +1,13 @@
 """Sentences to trees: a translator whose search is kept to trees (section 6.3 of the paper)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
 from typing import NamedTuple
 
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig
-from transduce.corpus.trees import Tree, delinearise
+from transduce.corpus.trees import Tree, delinearise, linearise
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
 from transduce.parsing.well_formed import WellFormed, kinds_of
@@ -41,17 +42,21 @@ class Parser:
         compare: search without the filter, too, to say whether it changed anything. Raises UserError for a sentence
         that the model's positions are too few for.
         """
-        sentences = [" ".join(map(escaped, words_of(sentence))) for sentence in sentences]
-        kept = self._kept.translate(sentences)
-        free = self._free.translate(sentences) if compare else [None] * len(kept)
+        found = list(self.parse_lines(sentences))
+        if not compare:
+            return found
+        free = self._free.translate([_source(sentence) for sentence in sentences])
         return [
-            Parse(
-                delinearise(one.text.split(" "), sentence.split(" ")) if sentence.strip() else None,
-                one.score,
-                None if other is None else other.text != one.text,
-            )
-            for sentence, one, other in zip(sentences, kept, free, strict=True)
+            parse._replace(changed=" ".join(linearise(parse.tree) if parse.tree else []) != other.text)
+            for parse, other in zip(found, free, strict=True)
         ]
+
+    def parse_lines(self, lines: Iterable[str]) -> Iterator[Parse]:
+        """The same for a stream of any length, without comparing."""
+        sentences, sources = tee(map(_source, lines))
+        for sentence, found in zip(sentences, self._kept.translate_lines(sources), strict=True):
+            tree = delinearise(found.text.split(" "), sentence.split(" ")) if sentence.strip() else None
+            yield Parse(tree, found.score, None)
 
     def _filter(self, texts: list[str], limits: list[int]) -> WellFormed:
         words = [len(words_of(text)) for text in texts]
@@ -62,6 +67,10 @@ class Parser:
                     f"decode.max_extra_tokens: '{text[:60]}'."
                 )
         return WellFormed(self._kinds, words, limits)
+
+
+def _source(sentence: str) -> str:
+    return " ".join(map(escaped, words_of(sentence)))
 
 
 def words_of(sentence: str) -> list[str]:
