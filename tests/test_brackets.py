@@ -4,9 +4,19 @@ import math
 
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from transduce.corpus.trees import TRACE, Tree
 from transduce.errors import UserError
-from transduce.evaluation.brackets import Parameters, Row, compare, read_parameters, score_brackets, summarise
+from transduce.evaluation.brackets import (
+    Parameters,
+    Row,
+    agree_on_punctuation,
+    compare,
+    read_parameters,
+    score_brackets,
+    summarise,
+)
 from trees import trees
 
 PLAIN = Parameters(equal_labels=frozenset())
@@ -22,6 +32,21 @@ def test_a_tree_compared_with_itself_has_no_mistake(tree):
     found = row(str(tree), str(tree))
     assume(found.status == "valid")
     assert found.matched == found.gold == found.test and found.tags == found.words and not found.crossing
+
+
+@given(trees, st.randoms(use_true_random=False))
+def test_with_the_gold_punctuation_every_parse_counts(gold, choice):
+    words = [leaf.word for leaf in gold.leaves() if leaf.label != TRACE]
+    assume(words)
+    parse = Tree("S", tuple(Tree(choice.choice([".", ",", "NN", "``"]), word=word) for word in words))
+    found = row(str(agree_on_punctuation(gold, parse, PLAIN)), str(gold))
+    assert found.status == "valid" or (found.status == "skipped" and all(tag in PLAIN.deleted for tag in tags_of(gold)))
+    same = Tree("S", tuple(leaf for leaf in gold.leaves() if leaf.label != TRACE))
+    assert agree_on_punctuation(gold, same, PLAIN) == same
+
+
+def tags_of(tree: Tree) -> list[str]:
+    return [leaf.label for leaf in tree.leaves()]
 
 
 @given(trees, trees)

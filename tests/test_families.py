@@ -26,11 +26,14 @@ FAMILIES = {
     "experts": ["model.experts=4", "model.experts_per_token=2", "model.expert_layers=2"],
     "recurrent": ["model.kind=recurrent", "model.attention=additive"],
     "recurrent, multiplicative": ["model.kind=recurrent", "model.attention=dot", "model.cell=gru"],
-    "convolutional": ["model.kind=convolutional", "model.num_encoder_layers=3", "model.num_decoder_layers=3"],
+    "convolutional": [
+        *("model.kind=convolutional", "model.num_encoder_layers=3", "model.num_decoder_layers=3"),
+        *("model.positions=learned", "train.learning_rate=0.5"),
+    ],
     "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
 }
 SHAPE = [
-    *("data.vocab_size=300", "data.max_tokens=1024", "model.num_encoder_layers=2", "model.num_decoder_layers=2"),
+    *("data.vocab_size=320", "data.max_tokens=1024", "model.num_encoder_layers=2", "model.num_decoder_layers=2"),
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=4", "train.warmup=200", "train.threads=1"),
     *("train.learning_rate=1.0", "model.dropout=0"),
 ]
@@ -41,18 +44,18 @@ every_family = pytest.mark.parametrize("family", FAMILIES)
 def place(tmp_path_factory) -> Path:
     """A prepared corpus of reversed sentences, data, and the test texts."""
     folder = tmp_path_factory.mktemp("families")
-    for seed, (name, count) in enumerate({"train": 6000, "valid": 50, "test": 200}.items()):
+    for seed, (name, count) in enumerate({"train": 20_000, "valid": 50, "test": 200}.items()):
         write_texts(folder, name, count, seed, longest=6)
     options = {
         "data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}],
         "data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")),
-        "data.vocab_size": 300,
+        "data.vocab_size": 320,  # every word is a piece
         "data.source": "ka",
         "data.target": "zu",
     }
     from transduce.preparation import prepare
 
-    prepare(configure(options).data, folder / "data", vocab_size=lambda _: 300)
+    prepare(configure(options).data, folder / "data", vocab_size=lambda _: 320)
     return folder
 
 

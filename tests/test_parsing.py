@@ -143,6 +143,8 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     assert found["all"]["sentences"] == 60
     # EVALB leaves punctuation out by its tag, so that a wrong one makes another number of words, or none.
     assert sum(found["all"][name] for name in ("valid", "errors", "skipped")) == 60
+    agreed = found["all, with the gold trees' punctuation"]
+    assert agreed["valid"] + agreed["skipped"] == 60 and not agreed["errors"]
     assert 0 <= found["changed by the constraint"] <= 60
     status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json")
     assert json.loads(printed)["all"] == found["all"]

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from transduce.corpus.trees import MalformedTreeError, Tree, category, parse_trees
+from transduce.corpus.trees import (
+    CLOSE,
+    OPEN,
+    TRACE,
+    MalformedTreeError,
+    Tree,
+    category,
+    delinearise,
+    linearise,
+    parse_trees,
+)
 from transduce.errors import UserError
 
 Status = Literal["valid", "error", "skipped"]
@@ -138,6 +148,22 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
         rows.append(compare(one, other, parameters, number))
     short = [row for row in rows if row.length <= parameters.cutoff]
     return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
+
+
+def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = Parameters()) -> Tree:
+    """The parse, with the gold tag above each word that only one of the two trees calls punctuation.
+
+    EVALB leaves punctuation out, tree by tree, and then calls what has other words an error and counts nothing of it.
+    Both trees are over the same words; traces don't count.
+    """
+    tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
+    symbols = linearise(parse)
+    for place, symbol in enumerate(symbols):
+        if not symbol.startswith(OPEN) and symbol != CLOSE:
+            tag = next(tags)
+            if (tag in parameters.deleted) != (symbol in parameters.deleted):
+                symbols[place] = tag
+    return delinearise(symbols, parse.words())
 
 
 def compare(gold_line: str, test_line: str, parameters: Parameters, number: int = 1) -> Row:

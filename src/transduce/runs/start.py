@@ -208,14 +208,15 @@ def _announce(
         [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
         + [f"{facts.dropped:,} related to what is validated on"] * bool(facts.dropped)
     )
-    joint = "" if model.source_vocab_size else "joint "
+    separate = f"{model.source_vocab_size:,} + {model.vocab_size:,} separate"
+    sizes = separate if model.source_vocab_size else f"{model.vocab_size:,} joint"
     cut = f"in {run.accumulate} micro-batches" if run.accumulate > 1 else "in one micro-batch"
     budget = f", at most {run.minutes:g} minutes" if run.minutes else ""
     per_epoch = rehearsal.updates_per_epoch
     return [
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
-        f"Vocabulary  {model.vocab_size:,} {joint}{data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
+        f"Vocabulary  {sizes} {data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
         f"Model       {describe_shape(model)}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
