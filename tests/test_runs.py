@@ -143,7 +143,7 @@ def test_metrics_are_those_of_the_model(model, place):
     metrics = json.loads((model / "metrics.json").read_text())
     config, weights = bundle.read_config(model), load_file(model / "model.safetensors")
     assert metrics["training"]["steps"] == 200 and metrics["training"]["reason"] == "steps"
-    assert metrics["training"]["averaged_steps"][-1] == 200
+    assert metrics["averaged_steps"][-1] == 200
     assert metrics["parameters"] == sum(weight.numel() for weight in weights.values())
     assert metrics["corpus"]["pairs"] == 300
     loaded = bundle.load(model)
@@ -177,7 +177,7 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is
         averaged = perplexities[0] <= perplexities[1]
         written = load_file(out / "model.safetensors")
         assert all(torch.equal(written[key], weight) for key, weight in (average if averaged else last).items())
-        assert len(metrics["training"]["averaged_steps"]) == (len(paths) if averaged else 1)
+        assert len(metrics["averaged_steps"]) == (len(paths) if averaged else 1)
         averages.append(averaged)
     assert averages == [True, False], "a test in which one of them always wins shows little"
 
@@ -187,7 +187,7 @@ def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
     result = train(options(place, **changes), tmp_path / "out")
     events = [event for event in read_events(tmp_path / "out/journal.jsonl") if event["event"] == "validation"]
     best = min(events, key=lambda event: event["perplexity"])["step"]
-    assert result.metrics["training"]["averaged_steps"] == [best]
+    assert result.metrics["averaged_steps"] == [best]
     assert best % 4, "a test in which the best is a regular checkpoint shows nothing"
     checkpoint = tmp_path / "out/checkpoints" / f"step-{best:08d}"
     assert same(tmp_path / "out/model.safetensors", checkpoint / "model.safetensors")

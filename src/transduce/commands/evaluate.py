@@ -67,17 +67,30 @@ def evaluate(
             "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not "
             f"{len(arguments)} arguments; see 'transduce evaluate --help'."
         )
-    model, *files = arguments
+    _evaluate_model(arguments[0], arguments[1:], ensemble, tokenize, paper_bleu, output, json, assignments)
+
+
+def _evaluate_model(
+    model: str,
+    files: Sequence[str],
+    ensemble: Sequence[str],
+    tokenize: str,
+    paper_bleu: str,
+    output: Path | None,
+    json: bool,
+    assignments: Sequence[str],
+) -> None:
     given = parse_assignments(assignments)
+    from transduce import bundle
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
     from transduce.runs.evaluate import as_json
     from transduce.runs.evaluate import evaluate as measure
 
     if output:
         check_output(output, files)
-    models = load_models([model, *ensemble])
-    data = models[0].config.data
+    data = bundle.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
+    models = load_models([model, *ensemble])
     config = decode_config(models[0].config, given)
     found = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
     outputs = [translation.text for translation in found.translations]

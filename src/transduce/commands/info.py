@@ -59,7 +59,7 @@ def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     facts = []
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
-    averaged = metrics.get("averaged_steps") or metrics.get("training", {}).get("averaged_steps", [])
+    averaged = metrics.get("averaged_steps", [])
     if averaged:
         which = "average of steps" if len(averaged) > 1 else "step"
         facts.append(("checkpoint", f"{which} " + ", ".join(f"{step:,}" for step in averaged)))

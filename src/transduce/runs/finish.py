@@ -37,9 +37,9 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             "seconds": round(state.seconds, 1),
             "device": place(config, training.device),
             "torch": torch.__version__,
-            "averaged_steps": steps,
         },
         "corpus": corpus_facts(prepared.facts),
+        "averaged_steps": steps,
         "parameters": count_parameters(config.model),
     }
     if result:
