@@ -21,7 +21,7 @@ from transduce.training.update import forward
 FAMILIES = {
     "transformer": [],
     "dot products": ["model.attention=dot"],
-    "additive attention": ["model.attention=additive"],
+    "additive attention": ["model.attention=additive", "train.learning_rate=0.5"],
     "window": ["model.window=4"],
     "experts": ["model.experts=4", "model.experts_per_token=2", "model.expert_layers=2"],
     "recurrent": ["model.kind=recurrent", "model.attention=additive"],
