@@ -50,9 +50,9 @@ def test_only_recurrence_is_sequential(name):
     [
         ("self-attention", (10, 100, 1000), [1, 1, 1]),
         ("recurrent", (10, 100), [10, 100]),
-        ("convolutional", (3, 9, 128), [2, 8, 127]),  # a kernel of 3 reaches one position further per layer
-        ("separable convolutional", (3, 9, 128), [2, 8, 127]),
-        ("convolutional, dilated", (2, 5, 14, 41), [1, 2, 3, 4]),  # 1 + 3 + 9 + 27 positions after 4 layers
+        ("convolutional", (3, 9, 128), [1, 4, 64]),  # a kernel of 3 reaches two positions further per layer
+        ("separable convolutional", (3, 9, 128), [1, 4, 64]),
+        ("convolutional, dilated", (2, 3, 4, 9, 10, 81, 128, 512), [1, 1, 2, 2, 3, 4, 5, 6]),  # log_3 n, rounded up
         ("restricted self-attention", (32, 33, 63, 64, 95), [1, 2, 2, 3, 4]),  # r = 64: 31 to each side
     ],
 )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from transduce.config import ModelConfig
 from transduce.model.attention import MultiHeadAttention
@@ -97,19 +98,21 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Over `kernel` positions around each, `dilation` apart; in two parts if separable."""
+    """Over each position and KERNEL - 1 before it, `dilation` apart; in two parts if separable.
+
+    One-sided, as a decoder's: then k^depth for a dilation reaches every position in log_k n layers.
+    """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):
         super().__init__()
-        padding = dilation * (KERNEL - 1) // 2
-        self.conv = nn.Conv1d(
-            d, d, KERNEL, padding=padding, dilation=dilation, groups=d if separable else 1, bias=not separable
-        )
+        self.padding = dilation * (KERNEL - 1)
+        self.conv = nn.Conv1d(d, d, KERNEL, dilation=dilation, groups=d if separable else 1, bias=not separable)
         self.point = nn.Linear(d, d) if separable else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """(1, n, d) -> the same shape."""
-        return self.point(self.conv(x.transpose(1, 2)).transpose(1, 2))
+        padded = F.pad(x.transpose(1, 2), (self.padding, 0))
+        return self.point(self.conv(padded).transpose(1, 2))
 
 
 def layer(name: str, d: int, depth: int = 0) -> nn.Module:
