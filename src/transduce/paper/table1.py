@@ -259,7 +259,8 @@ def table(folder: Path) -> Table:
         f"layer; both at n = {', '.join(map(str, COUNTED))}.",
         f"Self-attention stops being cheaper than recurrence (an LSTM) at {text}.",
     )
-    return Table("table1", "Table 1: layers compared", HEADINGS, rows, notes, {"layers": data, "crossings": crossings})
+    found = {"layers": data, "crossings": crossings}
+    return Table("table1", "Table 1: layers compared", HEADINGS, rows, notes, found, pictures=("table1.png",))
 
 
 def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) -> None:
