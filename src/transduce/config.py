@@ -98,6 +98,15 @@ class CorpusConfig:
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
     weight: float = option(1.0, "how often each of its pairs is seen per epoch; 0.5: half of them, 2: twice")
 
+    @property
+    def shape(self) -> str:
+        """Its kind and sizes, for people."""
+        sizes = f"{self.kind}, {self.num_encoder_layers}+{self.num_decoder_layers} layers, d_model {self.d_model}"
+        if self.kind != "transformer":
+            return sizes
+        sparse = f", {self.experts_per_token} of {self.experts} experts" if self.experts else ""
+        return f"{sizes}, d_ff {self.d_ff}{sparse}, {self.num_heads} heads, {self.norm}-norm"
+
 
 @dataclass(frozen=True)
 class DataConfig:

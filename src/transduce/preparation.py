@@ -19,7 +19,8 @@ from typing import Any
 from transduce.config import DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
 from transduce.corpus.holdout import hold_out
-from transduce.corpus.pairs import Pair, read_pairs
+from transduce.corpus.pairs import TREES, Pair, read_pairs
+from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.tokens.mixture import Mixture
@@ -152,6 +153,11 @@ def read_corpora(data: DataConfig, cleaning: Cleaning) -> list[list[Pair]]:
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
+        if suffixes(corpus.files[0])[0] == TREES and not data.symbols:
+            raise UserError(
+                f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
+                "data.symbols=true data.joint=false."
+            )
     rules = Rules(data.max_ratio, data.deduplicate)
     languages = data.source, data.target
     return [list(clean(read_pairs(corpus.files, languages), rules, cleaning)) for corpus in data.corpora]

@@ -36,7 +36,8 @@ def evaluate(
     with `--hypothesis FILE REFERENCE` score a file that is there already; with `--hypothesis FILE --against FILE2
     REFERENCE` compare two, by paired bootstrap. Of BLEU and chrF more is better, of TER and perplexity less.
 
-    Trees (.mrg) are scored by labelled brackets, as EVALB does: recall, precision, F1, for all and for short sentences.
+    Trees are scored by labelled brackets, as EVALB does, for all and for short sentences: MODEL GOLD.mrg, or
+    `--hypothesis PARSES GOLD.mrg` with one parse a line.
 
     Args:
         arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (as .tsv or .jsonl), or with --hypothesis the REFERENCE alone.
@@ -45,8 +46,8 @@ def evaluate(
         ensemble: More model folders with the same vocabulary.
         tokenize: How sacreBLEU splits words for BLEU: 13a, intl, char, none (the text is tokenised already); by
             default as the model's data.bleu_tokenize says, and without a model 13a.
-        evalb: A parameter file of EVALB for trees; by default what COLLINS.prm says.
-        paper_bleu: A language (de, fr): also print BLEU as the paper counts it, tokenised and with compounds split.
+        evalb: A parameter file of EVALB for trees; by default what COLLINS.prm says, and roots don't count.
+        paper_bleu: A language (de, fr): also print BLEU as the paper's authors counted it, tokenised and with compounds split.
         output: Write the translations, or trees, to this file.
         json: Print a JSON object, for programs.
     """
@@ -147,7 +148,7 @@ def _paper_bleu(outputs: Sequence[str], references: Sequence[str], language: str
 
 def _print_paper_bleu(facts: dict[str, Any]) -> None:
     if "paper_bleu" in facts:
-        print(f"BLEU as the paper counts it, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
+        print(f"BLEU as the paper's authors counted it, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
 
 
 def _print_scores(scores: "Sequence[Score]") -> None:

@@ -42,11 +42,7 @@ def _facts(description: "Description") -> list[tuple[str, str]]:
     )
     facts = [
         ("languages", f"{data.source} to {data.target}"),
-        (
-            "model",
-            f"{model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}, "
-            f"d_ff {model.d_ff}, {model.num_heads} heads, {model.norm}-norm, {model.positions} positions",
-        ),
+        ("model", model.shape),
         ("vocabulary", f"{vocabulary} {data.tokenizer} pieces"),
         ("weights", f"{description.size / 1e6:,.1f} MB in {description.weights}"),
     ]

@@ -1,11 +1,13 @@
 """`transduce parse`."""
 
+import sys
 from pathlib import Path
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
+from transduce.journal import say
 
 
 def parse(
@@ -35,5 +37,7 @@ def parse(
     check_output(output, [input])
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, given))
+    if input == "-" and sys.stdin.isatty():
+        say("Type the sentences to parse; Ctrl-D behind the last one.")
     found = parser.parse_lines(without_byte_order_mark(read_lines(input)))
     write_lines(output, (str(each.tree) if each.tree else "" for each in found))

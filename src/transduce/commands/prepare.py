@@ -25,7 +25,7 @@ def prepare(
     Args:
         recipe: A TOML file of options, or the name of one that comes with transduce.
         out: The folder to write.
-        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl), each possibly
+        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl, .mrg), each possibly
             compressed.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         source: Language code of the source, such as en.

@@ -29,7 +29,7 @@ def train(
     Args:
         recipe: A TOML file of options, or the name of one that comes with transduce.
         out: The model folder; if a training is there already, it goes on.
-        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl), each possibly
+        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl, .mrg), each possibly
             compressed; or a folder that `transduce prepare` wrote.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         test: Files that the finished model is scored on.
@@ -42,9 +42,11 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    from transduce import bundle
     from transduce.runs.train import train as run  # torch: too slow for --help
 
     result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    print(f"{out} is ready: transduce translate {out} --input FILE")
+    command = "parse" if bundle.read_config(out).data.symbols else "translate"
+    print(f"{out} is ready: transduce {command} {out} --input FILE")

@@ -1,13 +1,14 @@
 """`transduce evaluate` on trees."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.config import parse_assignments
 from transduce.corpus.plain import read_lines
-from transduce.corpus.trees import read_trees
+from transduce.corpus.trees import ROOTS, read_trees
 from transduce.errors import UserError
 from transduce.files import to_json
 
@@ -47,6 +48,7 @@ def evaluate_trees(
 
         if output:
             check_output(output, [arguments[-1]])
+        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # which no parse has
         models = load_models([arguments[0], *ensemble])
         parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
         sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]

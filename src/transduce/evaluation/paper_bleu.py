@@ -1,7 +1,7 @@
-"""BLEU as the paper reports it: on text tokenised as for Moses, with compounds split at hyphens.
+"""BLEU as the paper's authors counted it: on text tokenised as for Moses, with compounds split at hyphens.
 
-It is the figure of tensor2tensor's get_ende_bleu.sh, which papers of 2016 to 2019 print for newstest2014, and up to two
-points above sacreBLEU's on the same output: never compare the two (docs/paper-bleu.md).
+It is the figure of tensor2tensor's get_ende_bleu.sh, up to two points above sacreBLEU's on the same output: never
+compare the two (docs/paper-bleu.md).
 """
 
 import re
@@ -30,6 +30,6 @@ def moses_tokenizer(language: str) -> Any:
     try:
         from sacremoses import MosesTokenizer
     except ImportError:
-        raise UserError('The BLEU of the paper needs another package: pip install "transduce[paper]".') from None
+        raise UserError("The BLEU of the paper needs another package: pip install sacremoses.") from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

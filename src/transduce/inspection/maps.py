@@ -42,7 +42,8 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int
     source = tokenizer.encode_source([text])[0]
     device = next(model.parameters()).device
     stepper = ModelStepper([model], source_tensor([source]).to(device))
-    target = beam_search(stepper, [len(source) + 50], beam_size=beam_size)[0][0].tokens
+    limit = len(source) + 50 if model.max_positions is None else min(len(source) + 50, model.max_positions - 1)
+    target = beam_search(stepper, [limit], beam_size=beam_size)[0][0].tokens
     batch = make_batch([source], [target]).to(device)
     with recording() as record:
         model(batch.src, batch.tgt_in)

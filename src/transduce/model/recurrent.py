@@ -3,6 +3,8 @@
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = width of the encoded source.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -20,6 +22,15 @@ RESIDUAL_FROM = 2  # layers below it, counted from 0, have no residual connectio
 Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its cell, of a GRU its output
 
 
+def in_float32(rnn: nn.LSTM | nn.GRU, x: Any, hidden: Any = None) -> Any:
+    """What `rnn` makes of a tensor or packed sequence; in float32 on CUDA, where autocast takes float16 for bfloat16."""
+    if not x.is_cuda:
+        return rnn(x, hidden)
+    with torch.autocast("cuda", enabled=False):
+        parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
+        return rnn(x.float(), parts.float() if isinstance(parts, Tensor) else parts)
+
+
 class RecurrentLayer(nn.Module):
     """LSTM or GRU over time; the hidden state comes in and goes out."""
 
@@ -30,10 +41,10 @@ class RecurrentLayer(nn.Module):
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
         """x (r, t, inputs) -> (r, t, d_model)."""
         if hidden is None:
-            y, after = self.rnn(x)
+            y, after = in_float32(self.rnn, x)
         else:
             before = tuple(part[None] for part in hidden)
-            y, after = self.rnn(x, before if len(before) > 1 else before[0])
+            y, after = in_float32(self.rnn, x, before if len(before) > 1 else before[0])
         return y, tuple(part[0] for part in (after if isinstance(after, tuple) else (after,)))
 
 
@@ -93,7 +104,7 @@ class Recurrent(Seq2Seq):
         packed = pack_padded_sequence(
             self.dropout(embed(src)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
         )
-        x, _ = pad_packed_sequence(self.both_ways(packed)[0], batch_first=True, total_length=src.size(1))
+        x, _ = pad_packed_sequence(in_float32(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
         for number, layer in enumerate(self.encoder, start=1):
             y, _ = layer(self.dropout(x))
             x = y + x if number >= RESIDUAL_FROM else y

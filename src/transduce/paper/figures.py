@@ -113,6 +113,9 @@ def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
     figure.savefig(path, dpi=120)
 
 
+PIXELS = 12_000  # of the longer side of a picture, at most
+
+
 def draw_attention(path: Path, use: AttentionUse, title: str) -> None:
     """One map for each layer (downwards) and head (to the right)."""
     layers, heads = use.weights.shape[:2]
@@ -127,4 +130,4 @@ def draw_attention(path: Path, use: AttentionUse, title: str) -> None:
             axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=5)
             axes.set_yticks(range(len(use.queries)), use.queries, fontsize=5)
     figure.suptitle(title, fontsize=9)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=min(150, PIXELS // max(figure.get_size_inches())))

@@ -42,7 +42,7 @@ NOTES = (
     'embeddings and the output, 37,000 pieces. What remains is the vocabulary: with 41,000 pieces, not "about 37,000", '
     "every row but the last comes out as printed to the last digit; the big model's 213 million fit 35,000 to 36,000.",
     f"Our runs: a {SCALE}th of the widths (d_model, d_ff, d_k, d_v), numbers of heads and layers as in the row, on the "
-    "text that was given; perplexity of the validation text, BLEU of the test text; mean and deviation over seeds. A "
+    "text that was given, all with as many updates; perplexity of the validation text, BLEU of the test text; mean and deviation over seeds. A "
     "difference is resolved if it is more than twice its standard error. – : not yet run.",
 )
 

@@ -29,7 +29,7 @@ class Parser:
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
         symbols = tokenizer.target_symbols()
         if not any(symbol.startswith("(") for symbol in symbols.values()):
-            raise UserError(f"{models[0].folder} was not trained on trees; `transduce translate` is for other models.")
+            raise UserError(f"{models[0].folder} was not trained on trees; use `transduce translate` for it.")
         networks = [model.model for model in models]
         self._free = Translator(networks, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))

@@ -7,6 +7,15 @@ from transduce.config import RunConfig
 from transduce.journal import duration
 
 
+def _usage(config: RunConfig) -> list[str]:
+    if config.data.symbols:
+        return ["transduce parse . --input sentences.txt  # in this folder"]
+    return [
+        f"transduce translate . --input text.{config.data.source} --output text.{config.data.target}  # in this folder",
+        "python -c \"import transduce; print(transduce.load('.').translate(['…'])[0].text)\"",
+    ]
+
+
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
     """Markdown: what the model is, what it was trained on, what it scored, how to use it."""
     model, training, corpus = config.model, metrics["training"], metrics["corpus"]
@@ -18,8 +27,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         f"{metrics['parameters']:,} parameters), trained with transduce.",
         "",
         "```",
-        f"transduce translate . --input text.{config.data.source} --output text.{config.data.target}  # in this folder",
-        "python -c \"import transduce; print(transduce.load('.').translate(['…'])[0].text)\"",
+        *_usage(config),
         "```",
         "",
         "| | |",

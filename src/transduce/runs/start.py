@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from transduce import bundle, sizing
-from transduce.config import ModelConfig, RunConfig, configure, differences, flatten, to_toml
+from transduce.config import RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
 from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
@@ -217,7 +217,7 @@ def _announce(
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
         f"Vocabulary  {sizes} {data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
-        f"Model       {describe_shape(model)}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
+        f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
         f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
@@ -225,15 +225,6 @@ def _announce(
         f"{run.precision} on {place(config, device)}" + why("train.steps"),
         f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",
     ]
-
-
-def describe_shape(model: ModelConfig) -> str:
-    """The kind of a model and its sizes, for people."""
-    sizes = f"{model.kind}, {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}"
-    if model.kind != "transformer":
-        return sizes
-    sparse = f", {model.experts_per_token} of {model.experts} experts" if model.experts else ""
-    return f"{sizes}, d_ff {model.d_ff}{sparse}, {model.num_heads} heads, {model.norm}-norm"
 
 
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
