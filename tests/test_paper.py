@@ -92,6 +92,28 @@ def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
     assert table2.flops_per_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
 
 
+def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
+    n, v, d, k, layers = 10, 50, 64, 3, 2
+    shape = {"vocab_size": v, "d_model": d, "d_ff": 4 * d, "num_encoder_layers": layers, "num_decoder_layers": layers}
+    gates, attention, logits = 4 * d * n, 2 * n * n * d, n * v * d
+    # both ways, the second layer over both; two decoder layers over token or layer below, and context; query and key
+    lstm = gates * (2 * 2 * d + 3 * d + 2 * 3 * d) + 2 * n * d * d
+    convolutions = n * d * d * (4 + 2 * layers * 2 * k + 2 * layers)
+    inner = layers * (2 * d * d // 2 + k * (d // 2) ** 2)
+    sparse = 8 * d + 2 * 8 * d * d  # gates of eight, two used
+    wanted = {
+        "recurrent": lstm + attention + logits,
+        "convolutional": convolutions + layers * attention + logits,
+        "bytenet": (12 + n) * inner + n * d * d + logits,
+        "transformer": layers * (n * (4 + 8) * d * d + 2 * n * sparse + 3 * attention) + logits,
+    }
+    for kind, products in wanted.items():
+        own = {"attention": "additive"} if kind == "recurrent" else {}
+        own |= {"experts": 8, "num_heads": 4} if kind == "transformer" else {}
+        found = table2.flops_per_token(ModelConfig(**shape, kind=kind, **own), n, n)
+        assert found == pytest.approx(3 * 2 * products / n), kind
+
+
 # -- table 3 ----------------------------------------------------------------------------------------------
 
 
@@ -210,6 +232,8 @@ def test_differences_are_resolved_by_the_spread_of_the_seeds():
     assert resolved(Figure(30.0, 0.2, 3), Figure(31.0, 0.2, 3)) is True
     assert resolved(Figure(30.0, 0.9, 3), Figure(31.0, 0.9, 3)) is False
     assert resolved(Figure(30.0, math.nan, 1), Figure(31.0, 0.1, 3)) is None
+    assert resolved(Figure(30.0, 0.0, 2), Figure(31.0, 0.0, 2)) is None
+    assert resolved(Figure(30.0, 0.3, 2), Figure(31.0, 0.3, 2)) is False, "two seeds say little"
     assert str(experiments.figure([1.0, 3.0])) == "2.00 ± 1.41"
     assert str(experiments.figure([1.0])) == "1.00" and str(experiments.figure([])) == "–"
 
@@ -228,8 +252,6 @@ def given(tmp_path_factory) -> dict[str, Any]:
         "train.steps": 2,
         "train.threads": 1,
         "train.precision": "float32",
-        "model.num_encoder_layers": 1,
-        "model.num_decoder_layers": 1,
     }
 
 
@@ -248,14 +270,41 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
     table = table3.table(given, tmp_path)
     cells = {" ".join(row[:2]).strip(): row for row in table.rows}
-    assert "±" in cells["base"][6] and "resolved" in cells["B d_k=32"][8] and cells["C N=2"][6] == "–"
+    assert "±" in cells["base"][6] and cells["B d_k=32"][8][0] in "+-" and cells["C N=2"][6] == "–"
     paths = table.write(tmp_path)
     assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 |" in paths[0].read_text()
     assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
     shutil.rmtree(one.folder)
-    assert table3.table(given, tmp_path).rows[0][6] == str(
-        experiments.figure([run.perplexity for run in experiments.results(chosen[0], tmp_path)])
-    )
+    (left,) = experiments.results(chosen[0], tmp_path)
+    assert left.seed == 2 and table3.table(given, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+    shutil.copytree(left.folder, left.folder.parent / "seed-2-aside")
+    assert len(experiments.results(chosen[0], tmp_path)) == 1
+    assert table3.table({}, tmp_path).rows[0][6] == f"{left.perplexity:.2f}", "to look at runs, no files are needed"
+
+
+def test_files_are_known_by_what_they_hold(given, tmp_path):
+    one = table3.experiment(table3.ROWS[0], given)
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
+    again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
+    assert len(experiments.results(again, tmp_path)) == 1
+    Path(moved).write_text("another text\n" * 10)
+    with pytest.raises(UserError, match="was made with other files"):
+        experiments.results(again, tmp_path)
+
+
+def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
+    bad = experiments.Experiment("bad", {**table3.experiment(table3.ROWS[0], given).options, "model.num_heads": 7})
+    good = table3.experiment(table3.ROWS[0], given)
+    with pytest.raises(UserError, match="bad/seed-1"):
+        experiments.carry_out([bad, good], [1], tmp_path, minutes=5)
+    assert len(experiments.results(good, tmp_path)) == 1
+
+
+def test_what_rows_differ_in_cannot_be_given():
+    for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
+        with pytest.raises(UserError, match=f"{name} is what rows of the table differ in"):
+            table.experiments({name: 1})
 
 
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
@@ -294,33 +343,37 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 2 and "--budget trains models: give --train" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path, "--text", "ka")
     assert status == 2 and "--model and --text go together" in said
+    for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
+        assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
     status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
 
-def test_the_families_of_table_2_have_the_same_budget(tmp_path):
-    for experiment, (name, own) in zip(table2.experiments({}), table2.FAMILIES.items(), strict=True):
-        tokens = experiment.options["train.steps"] * experiment.options["data.max_tokens"]
-        assert table2._flops_per_token(experiment.options) * tokens == pytest.approx(table2.BUDGET, rel=0.01), name
+def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
+    for experiment, own in zip(table2.experiments({}), table2.FAMILIES.values(), strict=True):
         assert own.items() <= experiment.options.items()
+    steps = {experiment.name: experiment.options["train.steps"] for experiment in table2.experiments({})}
+    assert 900 < steps["table2/transformer-with-experts"] < steps["table2/transformer"] < 1200
     table = table2.table({}, tmp_path)
-    assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "", "", "", "", ""] in table.rows
-    assert any(row[0] == "here: recurrent (GNMT)" and row[5] == "–" for row in table.rows)
+    assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "2.3e+19", *[""] * 5] in table.rows
+    assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
 
 
 def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
-    options = {**given, "model.num_encoder_layers": 3, "model.num_decoder_layers": 3, "model.d_model": 16}
+    options = {**given, "model.d_model": 16}
     transformer, recurrent = table2.experiments(options)[:2]
     assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=5)
     assert experiments.carry_out([transformer], [2], tmp_path, minutes=5)
     rows = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
     one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
-    assert float(both[8]) == pytest.approx(2 * float(one[8]), abs=0.1)
-    assert float(both[3]) == pytest.approx(2 * float(one[3]), rel=0.05)
-    assert mixed[5] != "–" and rows["mixture of experts"][5] == "–"
+    assert float(both[9]) == pytest.approx(2 * float(one[9]), abs=0.1)
+    assert float(both[5]) == pytest.approx(2 * float(one[5]), rel=0.05)
+    assert mixed[6] != "–" and rows["Transformer with experts"][6] == "–"
     shutil.rmtree(tmp_path / "table2/transformer/seed-2")
     again = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
-    assert again[ENSEMBLES[0]][5] == "–" and again[ENSEMBLES[1]] == mixed
+    assert again[ENSEMBLES[0]][6] == "–" and again[ENSEMBLES[1]] == mixed
 
 
 ENSEMBLES = ("Transformer, ensemble of its seeds", "all families, ensemble of their first seeds")

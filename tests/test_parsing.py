@@ -164,7 +164,7 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     status, _, said = run(capsys, "parse", tmp_path / "other", "--input", place / "trees.mrg")
     assert status == 2 and "was not trained on trees" in said
     (tmp_path / "one").write_text("a b c\n")
-    status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=-9")
-    assert status == 2
+    status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
+    assert status == 2 and "no room for a tree of 3 words" in said
     with pytest.raises(UserError, match="no room for a tree of 3 words within 4 tokens"):
         Parser([bundle.load(place / "model")], DecodeConfig())._filter(["a b c"], [4])

@@ -90,14 +90,6 @@ class ModelConfig:
         0, "restricted self-attention: keys on each side, itself counted; 0: all", unit="tokens", paper="0"
     )
 
-
-@dataclass(frozen=True)
-class CorpusConfig:
-    """One training corpus of several."""
-
-    files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
-    weight: float = option(1.0, "how often each of its pairs is seen per epoch; 0.5: half of them, 2: twice")
-
     @property
     def shape(self) -> str:
         """Its kind and sizes, for people."""
@@ -106,6 +98,14 @@ class CorpusConfig:
             return sizes
         sparse = f", {self.experts_per_token} of {self.experts} experts" if self.experts else ""
         return f"{sizes}, d_ff {self.d_ff}{sparse}, {self.num_heads} heads, {self.norm}-norm"
+
+
+@dataclass(frozen=True)
+class CorpusConfig:
+    """One training corpus of several."""
+
+    files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
+    weight: float = option(1.0, "how often each of its pairs is seen per epoch; 0.5: half of them, 2: twice")
 
 
 @dataclass(frozen=True)

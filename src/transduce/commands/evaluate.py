@@ -47,11 +47,11 @@ def evaluate(
         tokenize: How sacreBLEU splits words for BLEU: 13a, intl, char, none (the text is tokenised already); by
             default as the model's data.bleu_tokenize says, and without a model 13a.
         evalb: A parameter file of EVALB for trees; by default what COLLINS.prm says, and roots don't count.
-        paper_bleu: A language (de, fr): also print BLEU as the paper's authors counted it, tokenised and with compounds split.
+        paper_bleu: A language (de, fr): also print BLEU as the paper's authors counted it, with compounds split.
         output: Write the translations, or trees, to this file.
         json: Print a JSON object, for programs.
     """
-    if evalb or any(suffixes(argument)[0] == TREES for argument in arguments):
+    if evalb or any(suffixes(argument)[0] == TREES for argument in (*arguments, hypothesis)):
         if against or tokenize or paper_bleu:
             raise UserError("Trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
         evaluate_trees(arguments, hypothesis, ensemble, evalb, output, json, assignments)
@@ -84,11 +84,14 @@ def _evaluate_model(
     given = parse_assignments(assignments)
     from transduce import bundle
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+    from transduce.evaluation.paper_bleu import moses_tokenizer
     from transduce.runs.evaluate import as_json
     from transduce.runs.evaluate import evaluate as measure
 
     if output:
         check_output(output, files)
+    if paper_bleu:
+        moses_tokenizer(paper_bleu)  # so that a missing package is not found out after translating
     data = bundle.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])

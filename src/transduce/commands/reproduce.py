@@ -1,5 +1,6 @@
 """`transduce reproduce`."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,12 +37,14 @@ def reproduce(
     """Compute a table of the paper, or its figures, with what the paper prints beside.
 
     table2, table3 and parsing train models on what is given, each run in a folder of its own, so that they add up over
-    several starts; without --budget they show the runs that are there.
+    several starts; without --budget they show the runs that are there. parsing, table 4, takes .mrg files, each --train
+    a corpus of its own with its own --valid and --test; it trains on the phrasebook's trees, then on all, a half, a
+    quarter and an eighth of each file.
 
     Args:
         what: Which of them.
         out: The folder for the runs and for NAME.md, NAME.json and pictures.
-        train: The corpus of the runs, as for `transduce train`.
+        train: The corpus of the runs, as for `transduce train`; for parsing, see above.
         valid: Its held-out files.
         test: The files that the finished models are scored on.
         source: Language code of the source.
@@ -51,8 +54,17 @@ def reproduce(
         model: With figures: a model whose attention is drawn, too, all layers and heads of its three uses.
         text: A sentence that it translates for that; give --text again for more.
     """
-    out.mkdir(parents=True, exist_ok=True)
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    if seeds < 1 or not 0 <= budget < math.inf:
+        raise UserError("--seeds must be 1 or more, and --budget a number of minutes.")
+    if what in ("table1", "figures") and (given or budget):
+        raise UserError(f"{what} trains nothing: leave out the corpus, --budget and section.key=value.")
+    if what != "figures" and (model or text):
+        raise UserError("--model and --text are for figures.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out} cannot be made: {error.strerror}.") from None
     if what == "figures":
         if (model is None) != (not text):
             raise UserError("--model and --text go together: whose attention is drawn, and for which sentences.")

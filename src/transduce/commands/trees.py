@@ -14,6 +14,7 @@ from transduce.files import to_json
 
 if TYPE_CHECKING:
     from transduce.evaluation.brackets import BracketScores, Summary
+    from transduce.parsing.parser import Measured
 
 
 def evaluate_trees(
@@ -26,7 +27,7 @@ def evaluate_trees(
     assignments: Sequence[str],
 ) -> None:
     """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
-    from transduce.evaluation.brackets import Parameters, agree_on_punctuation, read_parameters, score_brackets
+    from transduce.evaluation.brackets import Parameters, read_parameters, score_brackets
 
     parameters = Parameters()
     if evalb:
@@ -36,35 +37,28 @@ def evaluate_trees(
     gold = [tree for tree, _ in read_trees(arguments[-1])]
     if not gold:
         raise UserError(f"{arguments[-1]} holds no trees.")
-    changed, agreed = None, None
+    measured = None
     if hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
-        parses = list(read_lines(hypothesis))
+        scores = score_brackets(map(str, gold), read_lines(hypothesis), parameters)
     else:
-        from transduce.corpus.trees import simplify
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
-        from transduce.parsing.parser import Parser
+        from transduce.parsing.parser import Parser, measure
 
         if output:
             check_output(output, [arguments[-1]])
         parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # which no parse has
         models = load_models([arguments[0], *ensemble])
         parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
-        sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
-        found = parser.parse(sentences, compare=True)
-        parses = [str(each.tree) if each.tree else "" for each in found]
-        changed = sum(bool(each.changed) for each in found)
+        measured = measure(parser, gold, parameters)
+        scores = measured.scores
         if output:
-            write_lines(output, parses)
-        pairs = zip(gold, found, strict=True)
-        same = [str(agree_on_punctuation(one, each.tree, parameters)) if each.tree else "" for one, each in pairs]
-        agreed = score_brackets(map(str, gold), same, parameters)
-    scores = score_brackets(map(str, gold), parses, parameters)
+            write_lines(output, measured.parses)
     if json:
-        print(to_json(_json(scores, agreed, changed)), end="")
+        print(to_json(_json(scores, measured)), end="")
     else:
-        _print(scores, agreed, changed)
+        _print(scores, measured)
 
 
 def _figures(summary: "Summary") -> dict[str, float]:
@@ -80,17 +74,18 @@ def _figures(summary: "Summary") -> dict[str, float]:
     }
 
 
-def _json(scores: "BracketScores", agreed: "BracketScores | None", changed: int | None) -> dict[str, Any]:
+def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any]:
     def plain(summary: "Summary") -> dict[str, Any]:
         return summary._asdict() | _figures(summary)
 
-    whole = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
-    if agreed:
-        whole["all, with the gold trees' punctuation"] = plain(agreed.all)
-    return whole if changed is None else whole | {"changed by the constraint": changed}
+    whole: dict[str, Any] = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
+    if measured:
+        whole["all, with the gold trees' punctuation"] = plain(measured.agreed.all)
+        whole["changed by the constraint"] = measured.changed
+    return whole
 
 
-def _print(scores: "BracketScores", agreed: "BracketScores | None", changed: int | None) -> None:
+def _print(scores: "BracketScores", measured: "Measured | None") -> None:
     columns = scores.all, scores.short
     rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
     for name in ("sentences", "errors", "skipped", "valid"):
@@ -101,7 +96,7 @@ def _print(scores: "BracketScores", agreed: "BracketScores | None", changed: int
     for number, row in enumerate(scores.rows, start=1):
         if row.status == "error":
             print(f"tree {number}: {row.reason}")
-    if agreed:
-        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {agreed.all.f1:.2f}.")
-    if changed is not None:
-        print(f"The constraint changed {changed:,} of {len(scores.rows):,} parses ({changed / len(scores.rows):.1%}).")
+    if measured:
+        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {measured.agreed.all.f1:.2f}.")
+        share = measured.changed / len(scores.rows)
+        print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

@@ -23,7 +23,7 @@ Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its 
 
 
 def in_float32(rnn: nn.LSTM | nn.GRU, x: Any, hidden: Any = None) -> Any:
-    """What `rnn` makes of a tensor or packed sequence; in float32 on CUDA, where autocast takes float16 for bfloat16."""
+    """What `rnn` makes of a tensor or packed sequence; on CUDA in float32, for autocast would take float16."""
     if not x.is_cuda:
         return rnn(x, hidden)
     with torch.autocast("cuda", enabled=False):

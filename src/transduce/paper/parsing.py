@@ -6,16 +6,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce import bundle
 from transduce.config import read_recipe
 from transduce.corpus.phrasebook.sampling import split
-from transduce.corpus.trees import Tree, parse_trees, read_trees, simplify
+from transduce.corpus.trees import parse_trees, read_trees
+from transduce.decoding.loading import load_models
 from transduce.errors import UserError
-from transduce.evaluation.brackets import agree_on_punctuation, score_brackets
+from transduce.evaluation.brackets import Parameters
 from transduce.files import MANIFEST, write_text
+from transduce.journal import say
 from transduce.paper.experiments import Experiment, figure, kept, results
 from transduce.paper.tables import Table
-from transduce.parsing.parser import Parser
+from transduce.parsing.parser import Parser, measure
 
 HEADINGS = (
     "parser",
@@ -88,11 +89,17 @@ def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phras
     tests = given.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError("Give each .mrg file to learn from its own to validate on: --train A --valid B, and --test C.")
-    for corpus, validation, test in zip(corpora, valid, tests, strict=True):
-        name, whole = Path(corpus).name.split(".")[0], sum(1 for _ in read_trees(corpus))
+    sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
+    for file, count in sizes.items():
+        if not count:
+            raise UserError(f"{file} holds no trees.")
+    names = [Path(file).name.split(".")[0] for file in corpora]
+    if len(set(names)) < len(names):
+        raise UserError(f"Runs are named after the files to learn from, of which two are '{names[0]}'; rename one.")
+    for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
         for share in SHARES:
-            count = whole // share
-            trees = _first(corpus, count, folder / f"{name}-{count}.mrg")
+            count = len(range(0, sizes[corpus], share))
+            trees = _every(share, corpus, folder / f"{name}-{count}.mrg")
             options = _shortened(read_recipe(*recipe), count) | own
             found.append(_task(f"{name}-{count}", trees, validation, test, options, f"{name}, {count:,} trees"))
     return found
@@ -135,31 +142,20 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
 
     def parse() -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
-        if not gold:
-            raise UserError(f"{gold_file} holds no trees.")
-        model = bundle.load(run)
-        parses = Parser([model], model.config.decode).parse([_sentence(tree) for tree in gold], compare=True)
-        scores = score_brackets(map(str, gold), [str(parse.tree) if parse.tree else "" for parse in parses])
-        agreed = [
-            str(agree_on_punctuation(tree, parse.tree)) if parse.tree else ""
-            for tree, parse in zip(gold, parses, strict=True)
-        ]
+        say(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
+        models = load_models([run])
+        _, scores, agreed, changed = measure(Parser(models, models[0].config.decode), gold, Parameters())
         return {
             "trees": len(gold),
             "f1": scores.all.f1,
             "f1_short": scores.short.f1,
             "complete": scores.all.complete_match,
             "errors": scores.all.errors,
-            "f1_agreed": score_brackets(map(str, gold), agreed).all.f1,
-            "changed": sum(bool(parse.changed) for parse in parses) / len(parses),
+            "f1_agreed": agreed.all.f1,
+            "changed": changed / len(gold),
         }
 
     return kept(run / BRACKETS, (gold_file, run / MANIFEST), parse)
-
-
-def _sentence(tree: Tree) -> str:
-    simple = simplify(tree)
-    return " ".join(simple.words()) if simple else ""
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:
@@ -174,7 +170,7 @@ def _phrasebook(folder: Path) -> dict[str, str]:
     return files
 
 
-def _first(file: str, count: int, path: Path) -> str:
-    """A file with the first trees of another."""
-    write_text(path, "".join(f"{tree}\n" for tree, _ in islice(read_trees(file), count)))
+def _every(share: int, file: str, path: Path) -> str:
+    """A file with each `share`-th tree of another, for the first would be those of a few documents."""
+    write_text(path, "".join(f"{tree}\n" for tree, _ in islice(read_trees(file), 0, None, share)))
     return str(path)

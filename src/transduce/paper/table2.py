@@ -12,10 +12,23 @@ from torch.utils.flop_counter import FlopCounterMode
 from transduce import bundle
 from transduce.config import ModelConfig, configure
 from transduce.corpus.pairs import read_pairs
+from transduce.decoding.loading import load_models
 from transduce.files import MANIFEST
-from transduce.model.build import build, count_parameters
+from transduce.journal import say
+from transduce.model.build import build
 from transduce.model.recording import recording
-from transduce.paper.experiments import Experiment, Figure, Result, figure, kept, resolved, results
+from transduce.paper.experiments import (
+    RECORD,
+    RESOLVED,
+    Experiment,
+    Figure,
+    Result,
+    difference,
+    figure,
+    kept,
+    refuse_varied,
+    results,
+)
 from transduce.paper.table3 import BASE, BIG
 from transduce.paper.tables import Table
 from transduce.runs.evaluate import evaluate
@@ -32,7 +45,8 @@ HEADINGS = (
     "minutes",
     "params (10^6)",
 )
-TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}  # sustained, single precision (footnote 5 of the paper)
+GPUS, GPU, TFLOPS = 8, "P100", 9.5  # what one of them sustains in single precision (footnote 5 of the paper)
+TARGET_TOKENS = 25_000  # of an update, and as many source tokens
 
 
 class Published(NamedTuple):
@@ -65,9 +79,6 @@ class Training(NamedTuple):
     model: ModelConfig
     steps: int
     hours: float
-    gpus: int = 8
-    gpu: str = "P100"
-    target_tokens: int = 25_000  # an update, and as many source tokens
 
 
 TRAININGS = {
@@ -78,12 +89,12 @@ TRAININGS = {
 
 def as_printed(training: Training) -> float:
     """Floating-point operations as the paper estimates them: time times GPUs times what one of them sustains."""
-    return training.hours * 3600 * training.gpus * TFLOPS[training.gpu] * 1e12
+    return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
     """Those of the model's matrix products in the same training, for sentences of `length` tokens on both sides."""
-    return training.steps * training.target_tokens * flops_per_token(training.model, length, length)
+    return training.steps * TARGET_TOKENS * flops_per_token(training.model, length, length)
 
 
 def flops_per_token(model: ModelConfig, source_length: int, target_length: int) -> float:
@@ -153,11 +164,17 @@ class Ours(NamedTuple):
 
 
 def experiments(given: Mapping[str, Any]) -> list[Experiment]:
-    """One for each family: the same text, pieces, batches, and floating-point operations."""
+    """One for each family: the same text, pieces, batches, and floating-point operations.
+
+    Raises UserError if something is given that families differ in.
+    """
+    refuse_varied(given, FAMILIES.values())
     found = []
     for name, own in FAMILIES.items():
         options = {**SHARED, **own, **given}
-        steps = max(1, round(BUDGET / _flops_per_token(options) / options["data.max_tokens"]))
+        shape = {option: value for option, value in options.items() if option.startswith("model.")}
+        model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
+        steps = max(1, round(BUDGET / flops_per_token(model, LENGTH, LENGTH) / options["data.max_tokens"]))
         found.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
     return found
 
@@ -173,33 +190,31 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
     for name, training in TRAININGS.items():
         printed, own = as_printed(training), of_the_model(training)
         notes.append(
-            f"{name}: {training.hours:g} hours x {training.gpus} {training.gpu} x {TFLOPS[training.gpu]} TFLOP/s = "
+            f"{name}: {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = "
             f"{printed:.2g}; the matrix products of the same training ({training.steps:,} updates of "
-            f"{training.target_tokens:,} target tokens) are {own:.2g}, {own / printed:.0%} of it."
+            f"{TARGET_TOKENS:,} target tokens) are {own:.2g}, {own / printed:.0%} of it."
         )
         data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": own})
-    families = experiments(given)
-    runs = [results(experiment, folder) for experiment in families]
-    ours = {name: _mean(*each) for name, each in zip(FAMILIES, zip(families, runs, strict=True), strict=True)}
+    runs = {name: results(each, folder) for name, each in zip(FAMILIES, experiments(given), strict=True)}
+    ours = {name: _mean(each) for name, each in runs.items()}
     first = ours["Transformer"]
     ensembles = {
-        "Transformer, ensemble of its seeds": [(families[0], run) for run in runs[0]],
-        "all families, ensemble of their first seeds": [
-            (family, each[0]) for family, each in zip(families, runs, strict=True) if each
-        ],
+        "Transformer, ensemble of its seeds": runs["Transformer"],
+        "all families, ensemble of their first seeds": [each[0] for each in runs.values() if each],
     }
     for name, members in ensembles.items():
         ours[name] = _together(members, folder / f"table2/{_slug(name)}.json") if len(members) > 1 else None
     cells += [_row(name, own, first) for name, own in ours.items()]
-    for name, each in zip(FAMILIES, runs, strict=True):
-        data["runs"] += [{"family": name, **run._asdict(), "folder": str(run.folder)} for run in each]
+    for name, each in runs.items():
+        data["runs"] += [{"family": name, **run.as_json()} for run in each]
     notes.append("The paper prints one figure of FLOPs for both languages of the Transformer.")
     notes.append(
         f"Here: the families on the text that was given, with the same pieces, batches, search and about {BUDGET:.0e} "
-        "operations of training each; BLEU of the test text, mean and deviation over seeds. A difference to the "
-        "Transformer is resolved if it is more than twice its standard error. Ensembles: the cost of "
-        "all members, and the BLEU of the mean of their probabilities. – : not yet run."
+        "operations of training each; BLEU of the test text, mean and deviation over seeds, and the difference to "
+        "the Transformer. Ensembles: the cost of all members, and the BLEU of the mean of their probabilities. – : not "
+        "yet run."
     )
+    notes.append(RESOLVED)
     return Table(
         "table2",
         "Table 2: translation, quality and cost",
@@ -207,53 +222,43 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
         cells,
         notes,
         data,
-        [str(run) for each in runs for run in each],
+        [str(run) for each in runs.values() for run in each],
     )
 
 
 def _row(name: str, own: Ours | None, first: Ours | None) -> list[str]:
     if own is None:
         return [f"here: {name}", *[""] * 5, "–", "", "", ""]
-    difference = ""
-    if first and own is not first:
-        verdict = {True: ", resolved", False: ", not resolved", None: ""}[resolved(first.bleu, own.bleu)]
-        difference = f"{own.bleu.mean - first.bleu.mean:+.2f}{verdict}"
-    cost = _power(own.flops), str(own.bleu), difference, f"{own.minutes:.1f}", f"{own.parameters / 1e6:.1f}"
+    other = difference(own.bleu, first.bleu) if first and own is not first else ""
+    cost = _power(own.flops), str(own.bleu), other, f"{own.minutes:.1f}", f"{own.parameters / 1e6:.1f}"
     return [f"here: {name}", *[""] * 4, *cost]
 
 
-def _mean(experiment: Experiment, runs: Sequence[Result]) -> Ours | None:
+def _mean(runs: Sequence[Result]) -> Ours | None:
     """Of a family's runs, if there are any."""
     if not runs:
         return None
-    flops = _flops_per_token(experiment.options) * figure([run.target_tokens for run in runs]).mean
-    minutes = figure([run.seconds / 60 for run in runs]).mean
-    return Ours(figure([run.bleu for run in runs]), flops, minutes, count_parameters(_model(experiment.options)))
+    flops, minutes = figure([_flops(run) for run in runs]).mean, figure([run.seconds / 60 for run in runs]).mean
+    return Ours(figure([run.bleu for run in runs]), flops, minutes, runs[0].parameters)
 
 
-def _together(members: Sequence[tuple[Experiment, Result]], path: Path) -> Ours:
+def _together(runs: Sequence[Result], path: Path) -> Ours:
     """Of an ensemble of runs; its BLEU is kept in a file."""
-    runs = [run for _, run in members]
 
     def translate() -> dict[str, float]:
-        models = [bundle.load(run.folder) for run in runs]
+        say(f"Translating with {len(runs)} models together: {path.stem}")
+        models = load_models([run.folder for run in runs])
         data, decode = models[0].config.data, models[0].config.decode
         pairs = list(read_pairs(data.test, (data.source, data.target)))
         return {"bleu": evaluate(models, pairs, decode, tokenize=data.bleu_tokenize).scores[0].value}
 
-    bleu = kept(path, [run.folder / MANIFEST for run in runs], translate)["bleu"]
-    flops = [_flops_per_token(experiment.options) * run.target_tokens for experiment, run in members]
-    parameters = [count_parameters(_model(experiment.options)) for experiment, _ in members]
-    return Ours(figure([bleu]), sum(flops), sum(run.seconds / 60 for run in runs), sum(parameters))
+    bleu = kept(path, [run.folder / name for run in runs for name in (MANIFEST, RECORD)], translate)["bleu"]
+    minutes = sum(run.seconds for run in runs) / 60
+    return Ours(figure([bleu]), sum(map(_flops, runs)), minutes, sum(run.parameters for run in runs))
 
 
-def _flops_per_token(options: Mapping[str, Any]) -> float:
-    return flops_per_token(_model(options), LENGTH, LENGTH)
-
-
-def _model(options: Mapping[str, Any]) -> ModelConfig:
-    shape = {name: value for name, value in options.items() if name.startswith("model.")}
-    return configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
+def _flops(run: Result) -> float:
+    return run.target_tokens * flops_per_token(bundle.read_config(run.folder).model, LENGTH, LENGTH)
 
 
 def _slug(name: str) -> str:

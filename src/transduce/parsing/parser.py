@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig
-from transduce.corpus.trees import Tree, delinearise, linearise
+from transduce.corpus.trees import Tree, delinearise, linearise, simplify
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
+from transduce.evaluation.brackets import BracketScores, Parameters, agree_on_punctuation, score_brackets
 from transduce.parsing.well_formed import WellFormed, kinds_of
 
 
@@ -67,6 +68,32 @@ class Parser:
                     f"decode.max_extra_tokens: '{text[:60]}'."
                 )
         return WellFormed(self._kinds, words, limits)
+
+
+class Measured(NamedTuple):
+    """A parser's trees beside the gold ones."""
+
+    parses: list[str]  # a line each
+    scores: BracketScores  # as EVALB counts
+    agreed: BracketScores  # with the gold trees' punctuation, so that no tree is left out
+    changed: int  # parses that the free search had otherwise
+
+
+def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
+    """Parse the sentences of gold trees, with and without the filter, and compare."""
+    sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
+    found = parser.parse(sentences, compare=True)
+    parses = [str(each.tree or "") for each in found]
+    agreed = [
+        str(agree_on_punctuation(tree, each.tree, parameters) if each.tree else "")
+        for tree, each in zip(gold, found, strict=True)
+    ]
+    return Measured(
+        parses,
+        score_brackets(map(str, gold), parses, parameters),
+        score_brackets(map(str, gold), agreed, parameters),
+        sum(bool(each.changed) for each in found),
+    )
 
 
 def _source(sentence: str) -> str:
