@@ -60,6 +60,22 @@ def test_path_lengths(name, lengths, paths):
     assert [table1.path_length(name, n) for n in lengths] == paths
 
 
+def test_costs_of_a_layer_grow_with_the_length():
+    short, long = table1.measure("self-attention", [64, 2048], 32)
+    assert (short.n, long.n) == (64, 2048) and 0 < short.seconds < long.seconds and long.megabytes > 0.2
+
+
+@pytest.mark.slow
+def test_table_1_is_computed(tmp_path, capsys, monkeypatch):
+    for name, value in {"LENGTHS": (16, 32, 64, 128), "WIDTHS": (8, 16), "COUNTED": (16, 32), "WIDTH": 16}.items():
+        monkeypatch.setattr(table1, name, value)
+    status, printed, said = run(capsys, "reproduce", "table1", "--out", tmp_path)
+    assert status == 0 and "separable convolutional" in printed, said
+    assert (tmp_path / "table1.png").stat().st_size > 1000
+    layers = json.loads((tmp_path / "table1.json").read_text())["layers"]
+    assert [len(layer["measured"]) for layer in layers] == [4] * 6
+
+
 def test_exponents_of_power_laws():
     sizes = [64, 128, 256, 512]
     assert table1.exponent(sizes, [3 * n**1.7 for n in sizes]) == pytest.approx(1.7)
@@ -281,6 +297,16 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert len(experiments.results(chosen[0], tmp_path)) == 1
     without_files = {name: value for name, value in given.items() if name not in experiments.FILES}
     assert table3.table(without_files, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+
+
+def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
+    one = experiments.Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    command = ["reproduce", "figures", "--out", tmp_path, "--model", tmp_path / "one/seed-1", "--text", "ka", "--text"]
+    status, _, said = run(capsys, *command, "zu ka")
+    assert status == 0, said
+    for name in ("1-encoder", "1-source", "2-decoder"):
+        assert (tmp_path / f"attention-{name}.png").stat().st_size > 1000
 
 
 def test_files_are_known_by_what_they_hold(given, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from command_line import run
 from transduce.errors import UserError
 from transduce.evaluation.paper_bleu import moses_tokenizer, paper_bleu, split_compounds
 from transduce.evaluation.scores import tokenised_bleu
@@ -32,6 +33,17 @@ def test_a_compound_counts_as_three_tokens():
     assert paper_bleu(right_half, reference, "de") == pytest.approx(
         tokenised_bleu([tokens.format("Festival")], [tokens.format("Konzert")])
     )
+
+
+def test_it_stands_beside_sacrebleu(tmp_path, capsys):
+    (tmp_path / "out").write_text("Das Rock-Festival war sehr gut besucht.\n")
+    (tmp_path / "reference").write_text("Das Rock-Konzert war sehr gut besucht.\n")
+    files = "--hypothesis", tmp_path / "out", tmp_path / "reference"
+    status, printed, said = run(capsys, "evaluate", *files, "--paper-bleu", "de")
+    assert status == 0, said
+    wanted = paper_bleu(*([(tmp_path / name).read_text().strip()] for name in ("out", "reference")), "de")
+    assert f"BLEU as the paper's authors counted it, tokenised and with compounds split: {wanted:.2f}" in printed
+    assert "tok:13a" in printed
 
 
 def test_nothing_to_score():

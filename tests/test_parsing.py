@@ -145,7 +145,7 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     assert sum(found["all"][name] for name in ("valid", "errors", "skipped")) == 60
     agreed = found["all, with the gold trees' punctuation"]
     assert agreed["valid"] + agreed["skipped"] == 60 and not agreed["errors"]
-    assert 0 <= found["changed by the constraint"] <= 60
+    assert found["changed by the constraint"] > 30, "left alone, it makes no trees yet"
     status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json")
     assert json.loads(printed)["all"] == found["all"]
     (tmp_path / "gold.txt").write_bytes((place / "trees.mrg").read_bytes())

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
-from transduce.model.recording import AttentionMap, active
+from transduce.model.recording import active, record_attention
 
 KeyValues = tuple[Tensor, Tensor]  # (b, h, s, d_k), (b, h, s, d_v)
 
@@ -169,8 +169,7 @@ class MultiHeadAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, window: int) -> Tensor:
         """(b, h, t, d_v), by the cheapest way."""
         record, dropout = active(), self.dropout if self.training else 0.0
-        recorded = record is not None and record.keeps_attention
-        plain = not recorded and self.additive is None
+        plain = self.additive is None and not (record is not None and record.keeps_attention)
         new, keys = q.size(2), k.size(2)
         if window and new < keys:  # a step of decoding: what lies before the window need not be looked at
             keys = min(keys, new + window - 1)
@@ -185,8 +184,7 @@ class MultiHeadAttention(nn.Module):
             return attend(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         scores = self.additive(q, k) if self.additive else dot_products(q, k, self.scale)
         y, weights = attend_with_scores(scores, v, mask, causal=causal, dropout=dropout)
-        if record is not None and recorded:
-            record.attention.append(AttentionMap(self, weights))
+        record_attention(self, weights)
         return y
 
     def _split(self, x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from transduce.config import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions
-from transduce.model.recording import AttentionMap, active
+from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 ROOT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two
@@ -69,9 +69,7 @@ class SourceAttention(nn.Module):
         """x (r, t, c), embedded (r, t, d_model), keys and values (b, 1, s, d_model) -> (r, t, c)."""
         q = ((self.query(x) + embedded) * ROOT_HALF).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
         context, weights = attend_with_scores(dot_products(q, keys, 1.0), values, mask)
-        record = active()
-        if record is not None and record.keeps_attention:
-            record.attention.append(AttentionMap(self, weights))
+        record_attention(self, weights)
         context = context * mask.sum(-1, keepdim=True).sqrt()  # a mean of m vectors has 1 / m of their variance
         return self.out(context.view_as(embedded))
 

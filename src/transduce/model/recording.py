@@ -56,6 +56,12 @@ def recording(*, attention: bool = True) -> Iterator[Record]:
         _active = before
 
 
+def record_attention(module: nn.Module, weights: Tensor) -> None:
+    """Keep weights (b, h, t, s), if that is wanted."""
+    if _active is not None and _active.keeps_attention:
+        _active.attention.append(AttentionMap(module, weights))
+
+
 def active() -> Record | None:
     """The record of the block that we are in, if any."""
     return _active

@@ -13,7 +13,7 @@ from transduce.config import PAD, ModelConfig
 from transduce.model.attention import Additive, attend_with_scores, dot_products
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
-from transduce.model.recording import AttentionMap, active
+from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
@@ -64,9 +64,7 @@ class SourceAttention(nn.Module):
         q = self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]  # (b, 1, r/b * t, d_model)
         scores = self.additive(q, keys) if self.additive else dot_products(q, keys, self.scale)
         context, weights = attend_with_scores(scores, values, mask)
-        record = active()
-        if record is not None and record.keeps_attention:
-            record.attention.append(AttentionMap(self, weights))
+        record_attention(self, weights)
         return context.view(rows, length, -1)
 
 
