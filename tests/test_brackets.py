@@ -88,14 +88,17 @@ def test_what_cannot_be_compared(test, status, reason):
     assert row(test) == Row(5, status, reason=reason)
 
 
-def test_a_parameter_file():
+def test_a_parameter_file(tmp_path):
+    file = tmp_path / "my.prm"
     text = "# a comment\nDEBUG 0\nLABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL TOP\nEQ_WORD  This this\nEQ_LABEL A B \n"
-    found = read_parameters(text, "my.prm")
+    file.write_text(text)
+    found = read_parameters(str(file))
     assert found.deleted == {"TOP"} and found.cutoff == 3 and not found.labelled
     assert found.same_word("this", "This") and found.same_label("B", "A") and not found.same_label("A", "C")
     assert compare("(TOP (A (X This)))", "(TOP (C (Y this)))", found) == Row(1, "valid", 1, 1, 1, 0, 1, 0)
+    file.write_text("DEBUG 1\nDELETE LABEL\n")
     with pytest.raises(UserError, match=r"my.prm, line 2: 'DELETE LABEL' is no parameter"):
-        read_parameters("DEBUG 1\nDELETE LABEL\n", "my.prm")
+        read_parameters(str(file))
 
 
 def test_quotation_marks_with_another_tag_are_put_back():

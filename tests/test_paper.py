@@ -430,10 +430,14 @@ BIG_OR_BASE = {False: table3.BASE, True: table3.BIG}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WMT)
+@pytest.mark.parametrize("name", [*WMT, "wsj-parsing-only", "wsj-parsing-semi"])
 def test_the_papers_recipes_take_their_first_steps(name, tmp_path, capsys):
-    pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
-    files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
+    if name in WMT:
+        pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
+        files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
+    else:
+        (tmp_path / "trees.mrg").write_text("".join(f"{example.tree}\n" for example in sentences(40, seed=5)))
+        files = ["--train", tmp_path / "trees.mrg", "--valid", tmp_path / "trees.mrg", "decode.beam_size=1"]
     more = ["train.steps=2", "train.precision=float32", "data.vocab_size=400", "train.save_every=1"]
     status, _, said = run(capsys, "train", name, "--out", tmp_path / "model", *files, *more)
     assert status == 0, said

@@ -24,6 +24,8 @@ FORMAT = 1  # of model folders; a newer one is refused
 READ_BY = {  # options that some kinds of models know nothing of
     "model.window": ("transformer",),
     "model.experts": ("transformer",),
+    "model.experts_per_token": ("transformer",),
+    "model.expert_layers": ("transformer",),
     "model.norm": ("transformer",),
     "model.d_k": ("transformer",),
     "model.d_v": ("transformer",),
@@ -32,6 +34,7 @@ READ_BY = {  # options that some kinds of models know nothing of
     "model.attention": ("transformer", "recurrent"),
     "model.positions": ("transformer", "convolutional"),
     "model.cell": ("recurrent",),
+    "model.kernel_size": ("convolutional", "bytenet"),
     "model.convolutions": ("convolutional",),
 }
 

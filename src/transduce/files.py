@@ -128,7 +128,7 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
             raise UserError(f"{path} is missing; {mend}.")
         if path.stat().st_size != entry.size:
             raise UserError(f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}; {mend}.")
-        if hashes and _digest(path) != entry.sha256:
+        if hashes and digest(path) != entry.sha256:
             raise UserError(f"{path} is damaged: its SHA-256 is not that of the manifest; {mend}.")
 
 
@@ -186,7 +186,7 @@ def _seal(folder: Path) -> None:
     for name in _names(folder):
         (folder / name).chmod(0o666 & ~umask)  # safetensors makes files that nobody else may read
         _sync(folder / name)
-        files[name] = Entry((folder / name).stat().st_size, _digest(folder / name))._asdict()
+        files[name] = Entry((folder / name).stat().st_size, digest(folder / name))._asdict()
     for inner in folder.rglob("*"):
         if inner.is_dir():
             _sync(inner)
@@ -212,7 +212,8 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in names if name != MANIFEST)
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """The hexadecimal SHA-256 of a file, which is not held in memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

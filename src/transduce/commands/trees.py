@@ -29,9 +29,7 @@ def evaluate_trees(
     """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
     from transduce.evaluation.brackets import Parameters, read_parameters, score_brackets
 
-    parameters = Parameters()
-    if evalb:
-        parameters = read_parameters("\n".join(read_lines(str(evalb))), str(evalb))
+    parameters = read_parameters(str(evalb)) if evalb else Parameters()
     if len(arguments) != (1 if hypothesis else 2):
         raise UserError(f"Give MODEL GOLD.mrg, or --hypothesis FILE GOLD.mrg, not {len(arguments)} arguments.")
     gold = [tree for tree, _ in read_trees(arguments[-1])]

@@ -12,14 +12,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import bundle
 from transduce.errors import UserError
-from transduce.files import MANIFEST, to_json, write_text
+from transduce.files import MANIFEST, digest, to_json, write_text
 from transduce.journal import say
 from transduce.runs.train import train
 
@@ -186,7 +185,7 @@ def _content(file: str) -> str:
 
 @lru_cache
 def _hash(path: Path, _size: int, _modified: int) -> str:  # which another file of that name has not
-    return sha256(path.read_bytes()).hexdigest()
+    return digest(path)
 
 
 def kept(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from transduce.errors import UserError
 from transduce.evaluation.brackets import Parameters
 from transduce.files import MANIFEST, write_text
 from transduce.journal import say
-from transduce.paper.experiments import Experiment, figure, kept, results
+from transduce.paper.experiments import FILES, Experiment, figure, kept, results
 from transduce.paper.tables import Table
 from transduce.parsing.parser import Parser, measure
 
@@ -81,7 +81,7 @@ def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phras
     whatever else is set; without data.corpora, the phrasebook alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    own = {name: value for name, value in given.items() if name not in ("data.corpora", "data.valid", "data.test")}
+    own = {name: value for name, value in given.items() if name not in FILES}
     files = _phrasebook(folder)
     found = [_task("phrasebook", files["train"], files["valid"], files["test"], read_recipe(*phrasebook) | own)]
     corpora = [file for corpus in given.get("data.corpora", ()) for file in corpus["files"]]
@@ -94,8 +94,9 @@ def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phras
         if not count:
             raise UserError(f"{file} holds no trees.")
     names = [Path(file).name.split(".")[0] for file in corpora]
-    if len(set(names)) < len(names):
-        raise UserError(f"Runs are named after the files to learn from, of which two are '{names[0]}'; rename one.")
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"Runs are named after the files to learn from, of which two are '{name}'; rename one.")
     for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
         for share in SHARES:
             count = len(range(0, sizes[corpus], share))

@@ -306,6 +306,6 @@ def _peak() -> int:
     """Bytes of this process at its peak; what getrusage says includes, on Linux, the process that started it."""
     status = Path("/proc/self/status")
     if status.exists():
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,6 +98,7 @@ def of_the_model(training: Training, length: int = 25) -> float:
     return training.steps * TARGET_TOKENS * flops_per_token(training.model, length, length)
 
 
+@cache
 def flops_per_token(model: ModelConfig, source_length: int, target_length: int) -> float:
     """Per target token of an update: forward, and twice as much backward; matrix products alone."""
     network = build(model).eval()

@@ -18,7 +18,6 @@ class Parse(NamedTuple):
     """A sentence's tree."""
 
     tree: Tree | None  # None for a blank line
-    score: float  # as of a translation
     changed: bool | None  # whether the free search found something else; None if it was not asked
 
 
@@ -57,7 +56,7 @@ class Parser:
         sentences, sources = tee(map(_source, lines))
         for sentence, found in zip(sentences, self._kept.translate_lines(sources), strict=True):
             tree = delinearise(found.text.split(" "), sentence.split(" ")) if sentence.strip() else None
-            yield Parse(tree, found.score, None)
+            yield Parse(tree, None)
 
     def _filter(self, texts: list[str], limits: list[int]) -> WellFormed:
         words = [len(words_of(text)) for text in texts]

@@ -23,8 +23,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
     lines = [
         f"# {config.data.source} → {config.data.target}",
         "",
-        f"A {model.kind} ({model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model}, "
-        f"{metrics['parameters']:,} parameters), trained with transduce.",
+        f"Trained with transduce: {model.shape}; {metrics['parameters']:,} parameters.",
         "",
         "```",
         *_usage(config),
