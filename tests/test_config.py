@@ -72,6 +72,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         experts_per_token=used,
         kind="transformer",
         cell="lstm",
+        kernel_size=3,
         convolutions=(),
     )
     sections["data"]["joint"] &= not sections["data"]["symbols"]
