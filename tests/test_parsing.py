@@ -14,15 +14,23 @@ from corpora import write_texts
 from transduce import bundle
 from transduce.config import DecodeConfig
 from transduce.corpus.phrasebook.sampling import sentences
-from transduce.corpus.trees import delinearise, linearise, parse_trees, read_trees, simplify
+from transduce.corpus.trees import (
+    delinearise,
+    linearise,
+    marked_tags,
+    parse_trees,
+    read_trees,
+    simplify,
+    without_marks,
+)
 from transduce.decoding.beam import beam_search
 from transduce.errors import UserError
 from transduce.parsing.parser import Parser
 from transduce.parsing.well_formed import WellFormed, kinds_of
 from transduce.runs.train import train
 
-PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-"]
-SYMBOLS = ["(S", "(NP", "(", ")", "NN", ".", "-LRB-"]  # VP is no symbol
+PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-", "▁0)", "▁1)"]
+SYMBOLS = ["(S", "(NP", "(", ")", "NN", ".", "-LRB-", "0)", "1)"]  # VP is no symbol
 
 
 class Random:
@@ -48,37 +56,40 @@ class Random:
     st.integers(1, 5),
 )
 def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
-    words, limits = [count for count, _ in sizes], [count + extra for count, extra in sizes]
+    words, limits = [count for count, _ in sizes], [2 * count + extra for count, extra in sizes]
     only = WellFormed(kinds_of(PIECES, SYMBOLS), words, limits)
     found = beam_search(Random(seed, spread), limits, beam_size=beam_size, only=only)
     for hypotheses, count, limit in zip(found, words, limits, strict=True):
         assert hypotheses
         for hypothesis in hypotheses:
             assert len(hypothesis.tokens) <= limit
-            symbols = [PIECES[token].removeprefix("▁") for token in hypothesis.tokens]
-            tree = delinearise(symbols, [f"w{i}" for i in range(count)])
+            text = " ".join(PIECES[token].removeprefix("▁") for token in hypothesis.tokens)
+            tree = delinearise(without_marks(text), [f"w{i}" for i in range(count)])
             assert str(tree) and tree.words() == [f"w{i}" for i in range(count)]
+            assert marked_tags(linearise(tree), marks=2) == text
 
 
 def test_what_may_follow_by_hand():
     kinds = kinds_of(PIECES, SYMBOLS)
-    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 3]
+    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 3, 4, 5]
     opens, tags, close, end = {"▁(S", "▁(NP", "▁("}, {"▁NN", "▁.", "▁-LRB-"}, {"▁)"}, {"</s>"}
     for text, words, limit, wanted in [
         ("", 2, 9, opens),
-        ("▁(S", 2, 9, opens | tags),
-        ("▁(S ▁(NP ▁NN", 2, 9, opens | tags | close),
-        ("▁(S ▁NN", 2, 9, opens | tags),  # the root closes behind the last word
-        ("▁(S ▁NN ▁NN", 2, 9, close),
-        ("▁(S ▁NN ▁NN ▁)", 2, 9, end),
-        ("▁(S ▁(NP", 1, 5, tags),  # no room for a third bracket
+        ("▁(S", 2, 9, opens | {"▁0)"}),
+        ("▁(S ▁0)", 2, 9, tags),
+        ("▁(S ▁(NP ▁0) ▁NN", 2, 10, opens | {"▁1)"} | close),
+        ("▁(S ▁0) ▁NN", 2, 9, opens | {"▁1)"}),  # the root closes behind the last word
+        ("▁(S ▁0) ▁NN ▁1) ▁NN", 3, 9, {"▁0)"}),
+        ("▁(S ▁0) ▁NN ▁1) ▁NN", 2, 9, close),
+        ("▁(S ▁0) ▁NN ▁1) ▁NN ▁)", 2, 9, end),
+        ("▁(S ▁(NP", 1, 6, {"▁0)"}),  # no room for a third bracket
     ]:
         tokens = torch.tensor([[[1, *map(PIECES.index, text.split())]]])
         log_probs = torch.zeros(1, 1, len(PIECES))
         WellFormed(kinds, [words], [limit])(tokens, log_probs)
         assert {piece for piece, value in zip(PIECES, log_probs[0, 0].tolist(), strict=True) if value == 0} == wanted
     with pytest.raises(ValueError, match="no room"):
-        WellFormed(kinds, [3], [4])
+        WellFormed(kinds, [3], [7])
 
 
 # -- from trees to trees ---------------------------------------------------------------------------------
@@ -114,9 +125,9 @@ def place(tmp_path_factory) -> Path:
 
 def test_every_word_of_the_targets_is_a_piece(place):
     tokenizer = bundle.load(place / "model").tokenizer
-    wanted = {symbol for tree, _ in read_trees(str(place / "trees.mrg")) for symbol in linearise(simplify(tree))}
-    assert set(tokenizer.target_symbols().values()) == wanted
-    text = "(S (NP DT NN ) (VP VBZ ) . )"
+    targets = [marked_tags(linearise(simplify(tree))) for tree, _ in read_trees(str(place / "trees.mrg"))]
+    assert set(tokenizer.target_symbols().values()) == set(" ".join(targets).split(" "))
+    text = "(S (NP 0) DT 1) NN ) (VP 2) VBZ ) 3) . )"
     (ids,) = tokenizer.encode_target([text])
     assert len(ids) == len(text.split()) and tokenizer.decode([ids]) == [text]
 
@@ -166,5 +177,5 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     (tmp_path / "one").write_text("a b c\n")
     status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
     assert status == 2 and "no room for a tree of 3 words" in said
-    with pytest.raises(UserError, match="no room for a tree of 3 words within 4 tokens"):
-        Parser([bundle.load(place / "model")], DecodeConfig())._filter(["a b c"], [4])
+    with pytest.raises(UserError, match="no room for a tree of 3 words within 7 tokens"):
+        Parser([bundle.load(place / "model")], DecodeConfig())._filter(["0) a 1) b 2) c"], [7])

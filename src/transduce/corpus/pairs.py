@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transduce.corpus.jsonl import read_jsonl
 from transduce.corpus.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
-from transduce.corpus.trees import linearise, read_trees, simplify
+from transduce.corpus.trees import linearise, marked_tags, marked_words, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
 
@@ -62,11 +62,11 @@ def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
 
 
 def _read_trees(file: str) -> Iterator[Pair]:
-    """The words of every tree, and the tree itself without them; two empty texts for a tree of traces alone."""
+    """The words of every tree, and the tree itself without them, marked; two empty texts for a tree of traces alone."""
     for tree, line in read_trees(file):
         simple = simplify(tree)
         words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
-        yield Pair(" ".join(words), " ".join(symbols), Origin(display_name(file), line))
+        yield Pair(marked_words(words), marked_tags(symbols), Origin(display_name(file), line))
 
 
 def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ may lie on one line or on several, and their roots may have no label: ( (S ...))
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import NamedTuple
 
 from transduce.corpus.plain import display_name, read_lines, without_byte_order_mark
@@ -14,6 +15,7 @@ from transduce.errors import UserError
 TRACE = "-NONE-"
 ROOTS = ("", "ROOT", "TOP", "S1")  # labels that say nothing
 OPEN, CLOSE = "(", ")"  # of linearised trees
+MARKS = 32  # of words, before they begin again
 TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
 
 
@@ -195,3 +197,30 @@ def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
     if len(open_nodes[0][1]) != 1:
         raise MalformedTreeError("there is not one root", 0)
     return open_nodes[0][1][0]
+
+
+def mark(place: int) -> str:
+    """What stands before the word in this place, from 0, and before its tag: "0)" and so on, which no tree can hold.
+
+    Marks are ours: without them a model has to count the words that it has passed.
+    """
+    return f"{place})"
+
+
+def marked_words(words: Iterable[str], marks: int = MARKS) -> str:
+    """The source: each word behind its mark, of which there are so many."""
+    return " ".join(f"{mark(place % marks)} {word}" for place, word in enumerate(words))
+
+
+def marked_tags(symbols: Iterable[str], marks: int = MARKS) -> str:
+    """The target: the symbols, each tag behind its word's mark."""
+    places = count()
+    return " ".join(
+        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places) % marks)} {symbol}"
+        for symbol in symbols
+    )
+
+
+def without_marks(text: str) -> list[str]:
+    """The symbols of a target."""
+    return [symbol for symbol in text.split(" ") if symbol == CLOSE or not symbol.endswith(CLOSE)]

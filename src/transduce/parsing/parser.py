@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig
-from transduce.corpus.trees import Tree, delinearise, linearise, simplify
+from transduce.corpus.trees import (
+    MARKS,
+    Tree,
+    delinearise,
+    linearise,
+    mark,
+    marked_tags,
+    marked_words,
+    simplify,
+    without_marks,
+)
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
 from transduce.evaluation.brackets import BracketScores, Parameters, agree_on_punctuation, score_brackets
@@ -28,7 +38,8 @@ class Parser:
         """Raises UserError for a model that was not trained on trees, or other vocabularies within an ensemble."""
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
         symbols = tokenizer.target_symbols()
-        if not any(symbol.startswith("(") for symbol in symbols.values()):
+        self._marks = len({mark(place) for place in range(MARKS)}.intersection(symbols.values()))
+        if not self._marks:
             raise UserError(f"{models[0].folder} was not trained on trees; use `transduce translate` for it.")
         networks = [model.model for model in models]
         self._free = Translator(networks, tokenizer, config)
@@ -45,28 +56,30 @@ class Parser:
         found = list(self.parse_lines(sentences))
         if not compare:
             return found
-        free = self._free.translate([_source(sentence) for sentence in sentences])
+        free = self._free.translate([self._source(escaped_words(sentence)) for sentence in sentences])
         return [
-            parse._replace(changed=" ".join(linearise(parse.tree) if parse.tree else []) != other.text)
+            parse._replace(changed=marked_tags(linearise(parse.tree) if parse.tree else [], self._marks) != other.text)
             for parse, other in zip(found, free, strict=True)
         ]
 
     def parse_lines(self, lines: Iterable[str]) -> Iterator[Parse]:
         """The same for a stream of any length, without comparing."""
-        sentences, sources = tee(map(_source, lines))
-        for sentence, found in zip(sentences, self._kept.translate_lines(sources), strict=True):
-            tree = delinearise(found.text.split(" "), sentence.split(" ")) if sentence.strip() else None
-            yield Parse(tree, None)
+        sentences, again = tee(map(escaped_words, lines))
+        for words, found in zip(sentences, self._kept.translate_lines(map(self._source, again)), strict=True):
+            yield Parse(delinearise(without_marks(found.text), words) if words else None, None)
+
+    def _source(self, words: Sequence[str]) -> str:
+        return marked_words(words, self._marks)
 
     def _filter(self, texts: list[str], limits: list[int]) -> WellFormed:
-        words = [len(words_of(text)) for text in texts]
-        for text, count, limit in zip(texts, words, limits, strict=True):
-            if limit < count + 2:
+        sentences = [words_of(text)[1::2] for text in texts]
+        for words, limit in zip(sentences, limits, strict=True):
+            if limit < 2 * len(words) + 2:
                 raise UserError(
-                    f"There is no room for a tree of {count} words within {limit} tokens; raise "
-                    f"decode.max_extra_tokens: '{text[:60]}'."
+                    f"There is no room for a tree of {len(words)} words within {limit} tokens; raise "
+                    f"decode.max_extra_tokens: '{' '.join(words)[:60]}'."
                 )
-        return WellFormed(self._kinds, words, limits)
+        return WellFormed(self._kinds, list(map(len, sentences)), limits)
 
 
 class Measured(NamedTuple):
@@ -95,15 +108,11 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
     )
 
 
-def _source(sentence: str) -> str:
-    return " ".join(map(escaped, words_of(sentence)))
-
-
 def words_of(sentence: str) -> list[str]:
     """The words, separated by ASCII blanks alone, as in treebanks."""
     return re.findall(r"[^ \t\r\f\v]+", sentence)
 
 
-def escaped(word: str) -> str:
-    """A word as it can stand in a tree: round brackets are written -LRB- and -RRB-."""
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+def escaped_words(sentence: str) -> list[str]:
+    """The words as they can stand in a tree, round brackets as -LRB- and -RRB-; none of a line without a character."""
+    return words_of(sentence.replace("(", "-LRB-").replace(")", "-RRB-")) if sentence.strip() else []
