@@ -315,6 +315,8 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
     moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
     again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
     assert len(experiments.results(again, tmp_path)) == 1
+    (tmp_path / one.name / "seed-1/manifest.json").unlink()  # as if it had been stopped
+    assert experiments.carry_out([again], [1], tmp_path, minutes=5)
     Path(moved).write_text("another text\n" * 10)
     with pytest.raises(UserError, match="was made with other files"):
         experiments.results(again, tmp_path)
@@ -323,9 +325,22 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
 def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
     bad = experiments.Experiment("bad", {**table3.experiment(table3.ROWS[0], given).options, "model.num_heads": 7})
     good = table3.experiment(table3.ROWS[0], given)
-    with pytest.raises(UserError, match="bad/seed-1"):
-        experiments.carry_out([bad, good], [1], tmp_path, minutes=5)
-    assert len(experiments.results(good, tmp_path)) == 1
+    with pytest.raises(UserError, match="No model could be trained for bad;"):
+        experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=5)
+    assert len(experiments.results(good, tmp_path)) == 2
+
+
+def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
+    rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.ROWS[:3]]
+    with pytest.raises(UserError, match=r"no\.src cannot be read"):
+        experiments.carry_out(rows, [1], tmp_path, minutes=5)
+    (tmp_path / "bad.src").write_text("one line\n")
+    wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
+    with pytest.raises(UserError, match=r"bad\.src has 1 line"):
+        experiments.carry_out([table3.experiment(row, wrong) for row in table3.ROWS[:3]], [1], tmp_path, minutes=5)
+    assert capfd.readouterr().err.count("bad.src has 1 line") == 1
+    assert experiments.carry_out([table3.experiment(table3.ROWS[0], given)], [1], tmp_path, minutes=5)
+    assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
 
 
 def test_what_rows_differ_in_cannot_be_given():

@@ -169,12 +169,16 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
 
 
 def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path):
+    for command in (["translate", place / "model", "--input"], ["evaluate", place / "model", tmp_path / "one"]):
+        (tmp_path / "one").write_text("a\n")
+        status, _, said = run(capsys, *command, tmp_path / "one")
+        assert status == 2 and "model was trained on trees: give it to `transduce parse`" in said
     write_texts(tmp_path, "train", 60, 1)
     pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
     train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")
-    status, _, said = run(capsys, "parse", tmp_path / "other", "--input", place / "trees.mrg")
-    assert status == 2 and "was not trained on trees" in said
     (tmp_path / "one").write_text("a b c\n")
+    status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
+    assert status == 2 and "was not trained on trees" in said
     status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
     assert status == 2 and "no room for a tree of 3 words" in said
     with pytest.raises(UserError, match="no room for a tree of 3 words within 7 tokens"):

@@ -4,6 +4,7 @@ import hashlib
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,11 +184,8 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
-        assert status == 2
-        assert said.endswith(
-            f"out is finished at {steps} updates; to go on, raise what ended it: train.steps, train.minutes, "
-            "train.patience.\n"
-        )
+        assert status == 0
+        assert f"out is finished at {steps} updates; to go on, raise what ended it: train.steps.\n" in said
     cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
     assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
@@ -206,15 +204,42 @@ def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
     transduce.load(out).translate(["ka lo"])
 
 
-def test_another_corpus_is_not_passed_over_in_silence(corpus, tmp_path, capsys):
+def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, monkeypatch):
     out, other = tmp_path / "out", write_texts(tmp_path, "other", 50, seed=5)
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
-    status, said = run(capsys, arguments(["--train", *other], out, train__steps=9))
-    assert status == 0
-    assert f"{out} goes on with the text that it was started with, whatever data.corpora are now." in said
-    assert f"transduce train --init {out} --train FILES --out ANOTHER" in said
-    status, said = run(capsys, arguments(corpus, out, train__steps=12))
-    assert status == 0 and "goes on with the text" not in said
+    before = digests(out)
+    for more, named in (["--train", *other], "--train"), (["--valid", *other], "--valid"), (["--to", "fr"], "--to"):
+        status, said = run(capsys, arguments(more, out, train__steps=9))
+        assert status == 2 and f"other text than {named} say;" in said
+        assert f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    status, said = run(capsys, arguments(corpus, out, train__steps=3))
+    assert status == 2 and "is finished at 6 updates" in said
+    status, said = run(capsys, [*arguments(corpus, out, train__steps=9), "--init", str(out)])
+    assert status == 2 and "--init and --out are both" in said
+    assert digests(out) == before, "nothing of it has changed"
+    monkeypatch.chdir(tmp_path)
+    elsewhere = [os.path.relpath(word) if Path(word).is_file() else word for word in corpus]
+    assert run(capsys, arguments(elsewhere, out, train__steps=12))[0] == 0
+
+
+@pytest.mark.parametrize("gone", ["data", "checkpoints"])
+def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    shutil.rmtree(out / gone)
+    before = digests(out)
+    status, said = run(capsys, arguments(corpus, out, train__steps=9))
+    assert status == 2 and f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    assert digests(out) == before and bundle.describe(out).finished
+
+
+def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    (out / "manifest.json").unlink()  # as if it had been stopped there
+    status, said = run(capsys, arguments(corpus, out, train__steps=3))
+    assert status == 2 and "has 6 updates behind it; train.steps cannot be 3." in said
+    assert bundle.read_config(out).train.steps == 6
 
 
 def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
@@ -231,7 +256,7 @@ def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
     (tmp_path / "data").rename(moved)
     monkeypatch.chdir(tmp_path)
     status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
-    assert status == 0 and "goes on with the text" not in said
+    assert status == 0
     assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
     status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
     assert status == 2 and f"{tmp_path / 'data'} has another vocabulary than {out} was started with" in said

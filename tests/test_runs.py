@@ -121,13 +121,14 @@ def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
 
 
 def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
-    train(options(place, train__minutes=0.02, train__warmup=100_000), tmp_path / "short")
+    train(options(place, train__minutes=0.02, train__warmup=100_000, train__steps=10**6), tmp_path / "short")
     said = capfd.readouterr().err
-    assert (
-        "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: give more time" in said
-    )
+    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: give more" in said
+    assert "Time        about 0:00:01 (h:mm:ss)" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
+    train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
+    assert "There will be about 2 updates, and the learning rate rises for 9: give more" in capfd.readouterr().err
 
 
 def test_precision_is_chosen_once(place, tmp_path):
@@ -325,7 +326,7 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
     status, _, said = run(
         capsys, "train", tmp_path / "recipe.toml", "--out", tmp_path / "out", *ASSIGNMENTS, "train.save_every=0"
     )
-    assert status == 2 and "is finished at 8 updates" in said
+    assert status == 0 and "is finished at 8 updates" in said
 
 
 def test_nothing_that_weighs_something_is_refused(place, tmp_path):

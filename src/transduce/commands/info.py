@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.output import print_table
 from transduce.config import flatten
 from transduce.journal import duration
+from transduce.runs.card import vocabulary
 
 if TYPE_CHECKING:
     from transduce.bundle import Description
@@ -37,13 +38,10 @@ def info(model: Path, /, *, json: bool = False) -> None:
 def _facts(description: "Description") -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
     model, data = config.model, config.data
-    vocabulary = (
-        f"{model.vocab_size:,} joint" if data.joint else f"{model.source_vocab_size:,} and {model.vocab_size:,}"
-    )
     facts = [
         ("languages", f"{data.source} to {data.target}"),
         ("model", model.shape),
-        ("vocabulary", f"{vocabulary} {data.tokenizer} pieces"),
+        ("vocabulary", vocabulary(config)),
         ("weights", f"{description.size / 1e6:,.1f} MB in {description.weights}"),
     ]
     if not description.finished:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 
 STANDARD_OUTPUT = Path("-")
@@ -17,6 +18,8 @@ def check_output(output: Path, inputs: Iterable[str]) -> None:
         return
     if output.is_dir():
         raise UserError(f"--output {output} is a folder; name a file in it.")
+    if compression := suffixes(str(output))[1]:
+        raise UserError(f"--output {output} would not be compressed; leave {compression} out of its name.")
     if not output.parent.is_dir():
         raise UserError(f"--output {output} can't be written: there is no folder {output.parent}; make it first.")
     for file in map(Path, inputs):

@@ -7,6 +7,9 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
+from transduce.corpus.pairs import TREES
+from transduce.corpus.plain import suffixes
+from transduce.errors import UserError
 from transduce.journal import say
 
 
@@ -35,6 +38,8 @@ def parse(
     from transduce.parsing.parser import Parser
 
     check_output(output, [input])
+    if suffixes(input)[0] == TREES:
+        raise UserError(f"{input} holds trees by its suffix; `transduce evaluate {model} {input}` parses their words.")
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, given))
     if input == "-" and sys.stdin.isatty():

@@ -91,7 +91,7 @@ def _table(what: str, out: Path, given: Mapping[str, Any], seeds: int, budget: f
     module = {"table2": table2, "table3": table3}[what]
     if budget:
         if not given.get("data.corpora") or not given.get("data.test"):
-            raise UserError("--budget trains models: give --train, --valid and --test, too.")
+            raise UserError("--budget trains models: give --train and --test, too.")
         experiments.carry_out(module.experiments(given), range(1, seeds + 1), out, budget)
     return module.table(given, out)
 

@@ -1,5 +1,6 @@
 """`transduce evaluate` on trees."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,10 @@ def _figures(summary: "Summary") -> dict[str, float]:
     }
 
 
+def _shown(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
 def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any]:
     def plain(summary: "Summary") -> dict[str, Any]:
         return summary._asdict() | _figures(summary)
@@ -89,12 +94,12 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
     for name in ("sentences", "errors", "skipped", "valid"):
         rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
     all_figures, short_figures = map(_figures, columns)
-    rows += [(name, f"{value:.2f}", f"{short_figures[name]:.2f}") for name, value in all_figures.items()]
+    rows += [(name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()]
     print_table(rows)
     for number, row in enumerate(scores.rows, start=1):
         if row.status == "error":
             print(f"tree {number}: {row.reason}")
     if measured:
-        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {measured.agreed.all.f1:.2f}.")
+        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {_shown(measured.agreed.all.f1)}.")
         share = measured.changed / len(scores.rows)
         print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

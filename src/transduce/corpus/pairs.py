@@ -76,6 +76,7 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str
         case ".jsonl":
             return read_jsonl(file, languages)
         case _:
+            next(iter(read_lines(file)), None)  # which says so if there is no such file
             raise UserError(
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "
                 "two line-aligned text files may have any names."

@@ -221,6 +221,11 @@ def marked_tags(symbols: Iterable[str], marks: int = MARKS) -> str:
     )
 
 
+def are_of_trees(symbols: Iterable[str]) -> bool:
+    """Whether the symbols of a vocabulary are those of marked trees."""
+    return {CLOSE, mark(0)} <= set(symbols)
+
+
 def without_marks(text: str) -> list[str]:
     """The symbols of a target."""
     return [symbol for symbol in text.split(" ") if symbol == CLOSE or not symbol.endswith(CLOSE)]

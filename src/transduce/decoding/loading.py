@@ -8,6 +8,7 @@ import torch
 
 from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
+from transduce.corpus.trees import are_of_trees
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
 
@@ -23,9 +24,10 @@ def load(
 
     options: decode.* options by dotted name over those that the first model was trained with. device: by default the
     GPU if there is one. threads: of the CPU, 0: torch's own choice.
-    Raises UserError that names what is missing, damaged, of a newer format, or has another vocabulary.
+    Raises UserError that names what is missing, damaged, of a newer format, a parser, or has another vocabulary.
     """
     models = load_models([folders] if isinstance(folders, (str, Path)) else folders, device=device, threads=threads)
+    refuse_parsers(models)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
     return Translator([model.model for model in models], tokenizer, decode_config(models[0].config, options or {}))
 
@@ -38,6 +40,15 @@ def load_models(
     if threads:
         torch.set_num_threads(threads)
     return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
+
+
+def refuse_parsers(models: Sequence[bundle.Bundle]) -> None:
+    """Raise UserError for a model that was trained on trees: what it translates words to would be noise."""
+    for model in models:
+        if are_of_trees(model.tokenizer.target_symbols().values()):
+            raise UserError(
+                f"{model.folder} was trained on trees: give it to `transduce parse`, or to `evaluate` with a .mrg."
+            )
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:

@@ -11,6 +11,7 @@ from typing import Any
 from transduce.errors import UserError
 from transduce.evaluation.scores import tokenised_bleu
 
+LANGUAGES = "de", "fr"  # of the paper's tables
 COMPOUND = re.compile(r"(\S)-(\S)")
 
 
@@ -26,7 +27,12 @@ def split_compounds(text: str) -> str:
 
 
 def moses_tokenizer(language: str) -> Any:
-    """A function from text to Moses' tokens, separated by blanks; raises UserError where sacremoses is missing."""
+    """A function from text to Moses' tokens, separated by blanks.
+
+    Raises UserError for a language that the paper has no BLEU for, and where sacremoses is missing.
+    """
+    if language not in LANGUAGES:
+        raise UserError(f"The paper has BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
     try:
         from sacremoses import MosesTokenizer
     except ImportError:

@@ -64,44 +64,55 @@ class Result(NamedTuple):
 class Figure(NamedTuple):
     """A figure over seeds."""
 
-    mean: float
+    mean: float  # nan of none
     deviation: float  # between seeds; nan for one
     seeds: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.seeds > 1 else "") if self.seeds else "–"
+        if math.isnan(self.mean):
+            return "–"
+        return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.seeds > 1 else "")
 
 
 def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: Path, minutes: float) -> bool:
     """Make or continue runs, the first seed of all experiments first, until all are there or the minutes are used up.
 
     A run that is cut short is saved and goes on the next time; one that can't be trained does not keep the others from
-    it. Returns whether all are there. Raises UserError in the end for those, and at once for a run that was made with
-    other options than the experiment has now; KeyboardInterrupt if the user stops it.
+    it. Returns whether all are there. Raises UserError in the end for those, and at once for a second experiment that
+    fails for the same reason, or a run that was made with other options than its experiment has now; KeyboardInterrupt
+    if the user stops it.
     """
-    until, failures = time.monotonic() + 60 * minutes, []
-    for seed in seeds:
-        for experiment in experiments:
-            out = folder / experiment.name / f"seed-{seed}"
-            record = _record(experiment, out)
-            if (out / MANIFEST).exists():
-                continue
-            if time.monotonic() >= until:
-                return False
-            _write_record(experiment, seed, record, out)
-            say(f"{experiment.name}, seed {seed}: {out}")
-            try:
-                result = train({**experiment.options, "train.seed": seed}, out, until=until)
-            except UserError as error:
-                say(str(error))
-                failures.append(out)
-                continue
-            if result.reason == "interrupted":
-                if time.monotonic() < until:
-                    raise KeyboardInterrupt
-                return False
+    until, failures = time.monotonic() + 60 * minutes, dict[str, str]()
+    runs = [
+        (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
+    ]
+    records = [_record(experiment, out) for experiment, _, out in runs]
+    finished = [(out / MANIFEST).exists() for *_, out in runs]
+    begun = sum(record is not None for record in records) - sum(finished)
+    say(f"{sum(finished)} of {len(runs)} runs are finished, {begun} begun.")
+    for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
+        if done or experiment.name in failures:
+            continue
+        if time.monotonic() >= until:
+            return False
+        _write_record(experiment, seed, record, out)
+        say(f"{experiment.name}, seed {seed}: {out}")
+        # One that has begun has its text, which may lie elsewhere now.
+        known = {name: value for name, value in experiment.options.items() if not (record and name in FILES[:2])}
+        try:
+            result = train({**known, "train.seed": seed}, out, until=until)
+        except UserError as error:
+            if str(error) in failures.values():
+                raise
+            say(str(error))
+            failures[experiment.name] = str(error)
+            continue
+        if result.reason == "interrupted":
+            if time.monotonic() < until:
+                raise KeyboardInterrupt
+            return False
     if failures:
-        raise UserError(f"No model could be trained in {', '.join(map(str, failures))}; the reason stands above.")
+        raise UserError(f"No model could be trained for {', '.join(failures)}; the reason stands above.")
     return True
 
 
@@ -139,7 +150,7 @@ def refuse_varied(given: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     """What a run was started with, if it was; an experiment without files has what its own options allow."""
-    if not (out / RECORD).exists():
+    if not (out / RECORD).exists() or not (out / bundle.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
     was, now = record["options"], _plain(experiment.options)

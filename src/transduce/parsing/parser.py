@@ -10,6 +10,7 @@ from transduce.config import DecodeConfig
 from transduce.corpus.trees import (
     MARKS,
     Tree,
+    are_of_trees,
     delinearise,
     linearise,
     mark,
@@ -38,9 +39,9 @@ class Parser:
         """Raises UserError for a model that was not trained on trees, or other vocabularies within an ensemble."""
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
         symbols = tokenizer.target_symbols()
+        if not are_of_trees(symbols.values()):
+            raise UserError(f"{models[0].folder} was not trained on trees, so that it translates, but does not parse.")
         self._marks = len({mark(place) for place in range(MARKS)}.intersection(symbols.values()))
-        if not self._marks:
-            raise UserError(f"{models[0].folder} was not trained on trees; use `transduce translate` for it.")
         networks = [model.model for model in models]
         self._free = Translator(networks, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))

@@ -16,6 +16,16 @@ def _usage(config: RunConfig) -> list[str]:
     ]
 
 
+def vocabulary(config: RunConfig) -> str:
+    """The sizes of the vocabularies and what is in them."""
+    model, data = config.model, config.data
+    if not model.source_vocab_size:
+        return f"{model.vocab_size:,} joint {data.tokenizer} pieces"
+    if data.symbols:
+        return f"{model.source_vocab_size:,} {data.tokenizer} pieces and {model.vocab_size:,} symbols"
+    return f"{model.source_vocab_size:,} + {model.vocab_size:,} separate {data.tokenizer} pieces"
+
+
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
     """Markdown: what the model is, what it was trained on, what it scored, how to use it."""
     model, training, corpus = config.model, metrics["training"], metrics["corpus"]
@@ -33,7 +43,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         "| --- | --- |",
         f"| corpus | {files} |",
         f"| pairs | {corpus['pairs']:,} ({corpus['target_tokens']:,} target tokens) |",
-        f"| vocabulary | {model.vocab_size:,} {config.data.tokenizer} pieces{', joint' if config.data.joint else ''} |",
+        f"| vocabulary | {vocabulary(config)} |",
         f"| training | {training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
         f"{duration(training['seconds'])} on {training['device']} |",
     ]

@@ -63,7 +63,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """What the training loop calls to measure the model on held-out text: perplexity, and BLEU by greedy search."""
+    """What the training loop calls to measure the model on held-out text: perplexity, and BLEU but of symbols."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     few = slice(GREEDY_SENTENCES)
@@ -74,6 +74,8 @@ def validation(
             return None
         translator = Translator([model], tokenizer, greedy)
         found = _perplexity(translator, sources, references)
+        if config.data.symbols:
+            return Validation(found.per_token, None)
         outputs = [translation.text for translation in translator.translate(sources[few])]
         score = bleu(outputs, references[few], tokenize=config.data.bleu_tokenize)
         return Validation(found.per_token, score)

@@ -45,7 +45,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     if result:
         metrics["validation"] = {
             "perplexity": result.perplexity,
-            "bleu_greedy": result.bleu,
+            **({} if result.bleu is None else {"bleu_greedy": result.bleu}),
         }
     if pairs:
         metrics["test"] = test(training, prepared, pairs, out)

@@ -1,9 +1,11 @@
 """A training where its newest whole checkpoint has it, and what may have changed since."""
 
+import os
 import platform
 from collections.abc import Mapping
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -39,8 +41,16 @@ FREE = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "data.test", "decode.")
 
 
-def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.device) -> tuple[Training, Prepared]:
-    """The training where its newest whole checkpoint has it."""
+class Continued(NamedTuple):
+    """A training that goes on."""
+
+    config: RunConfig
+    asked: DataConfig  # the text that was given, if any
+    changes: dict[str, tuple[Any, Any]]  # options by name, as they were and as they are now
+
+
+def continued(given: Mapping[str, Any], out: Path) -> Continued:
+    """What the training in `out` would go on with; raises UserError for what it can't become on its way."""
     old = bundle.read_config(out)
     # Sizes that were found out at the first start may have been asked for differently, or left to be found; the corpus
     # is the one that was prepared then, wherever its files are now.
@@ -48,18 +58,34 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     asked = configure({name: given[name] for name in TEXT if name in given}).data
     found = {name: value for name, value in flatten(old).items() if name in fixed}
     config = configure(flatten(old), given, found)
-    for line in [*other_text(old.data, asked, out), *changes(old, config, out)]:
+    refuse_other_text(old.data, asked, out)
+    changes = differences(old, config)
+    for name, (was, now) in changes.items():
+        if name.startswith(FIXED) and name not in FREE:
+            raise UserError(
+                f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it "
+                "out, or train into a new folder."
+            )
+    return Continued(config, asked, changes)
+
+
+def resume(going: Continued, out: Path, journal: Journal, device: torch.device) -> tuple[Training, Prepared]:
+    """The training where its newest whole checkpoint has it; a finished one is finished no more."""
+    config = going.config
+    for line in map(meaning, going.changes, going.changes.values(), repeat(config)):
         say(line)
-    if config != old:
-        (out / MANIFEST).unlink(missing_ok=True)  # if it was finished, it is not any more
-        write_text(out / bundle.CONFIG, to_toml(config))
     torch.set_num_threads(config.train.threads)
-    prepared = open_data(config.data, asked, out)
+    prepared = open_data(config.data, going.asked, out)
     model = build(config.model, config.train.seed).to(device)
     optimizer = make_optimizer(model.parameters(), config.train)
     for folder in (out, out / bundle.CHECKPOINTS):
         remove_leftovers(folder)
     state = newest(out / bundle.CHECKPOINTS, model, optimizer)
+    if state.step > config.train.steps:
+        raise UserError(f"{out} has {state.step:,} updates behind it; train.steps cannot be {config.train.steps:,}.")
+    if going.changes:  # not before all that may be missing is there
+        (out / MANIFEST).unlink(missing_ok=True)
+        write_text(out / bundle.CONFIG, to_toml(config))
     journal.truncate(state.journal_size)
     if state.step:
         say(f"Going on at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
@@ -88,35 +114,33 @@ def resume(given: Mapping[str, Any], out: Path, journal: Journal, device: torch.
     return training, prepared
 
 
-def other_text(was: DataConfig, asked: DataConfig, out: Path) -> list[str]:
-    """A line if another corpus is asked for than the one that the training was started with, and goes on with.
+def refuse_other_text(was: DataConfig, asked: DataConfig, out: Path) -> None:
+    """Raise UserError if other text is asked for than the training was started with: it may be another's folder.
 
     A prepared corpus may have moved; `open_data` looks at what it is.
     """
-    names = [name.removeprefix("data.") for name in TEXT]
-    given = [name for name in names if getattr(asked, name) != getattr(DataConfig(), name)]
-    other = [name for name in given if getattr(asked, name) != getattr(was, name)]
-    if not other or any(is_prepared(corpus.files) for corpus in asked.corpora):
-        return []
-    return [
-        f"{out} goes on with the text that it was started with, whatever data.{' and data.'.join(other)} are now. To "
-        f"learn from other text: transduce train --init {out} --train FILES --out ANOTHER."
-    ]
+
+    def values(data: DataConfig) -> dict[str, Any]:
+        corpora = [(tuple(map(os.path.abspath, corpus.files)), corpus.weight) for corpus in data.corpora]
+        texts = {"--train": corpora, "--valid": tuple(map(os.path.abspath, data.valid))}
+        return texts | {"--from": data.source, "--to": data.target}
+
+    moved = not (out / bundle.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in asked.corpora)
+    none, now, before = values(DataConfig()), values(asked), values(was)
+    other = [name for name in now if now[name] not in (none[name], before[name]) and not (name == "--train" and moved)]
+    if other:
+        raise UserError(
+            f"{out} is a training that was started with other text than {' and '.join(other)} say; to go on with it, "
+            f"leave them out. To learn from other text: transduce train --init {out} --train FILES --out ANOTHER."
+        )
 
 
-def changes(old: RunConfig, new: RunConfig, out: Path) -> list[str]:
-    """A line for each option that differs from the last start; raises UserError for one that may not."""
-    lines = []
-    for name, (was, now) in differences(old, new).items():
-        if name.startswith(FIXED) and name not in FREE:
-            raise UserError(
-                f"{out} was started with {name} = {was}, which cannot become {now} on the way; leave it "
-                "out, or train into a new folder."
-            )
-        harmless = name.startswith(HARMLESS) and not (name == "train.steps" and new.train.cooldown)
-        meaning = "" if harmless else "; from here on this is another training than it would have been"
-        lines.append(f"Changed: {name} is {now}, was {was}{meaning}.")
-    return lines
+def meaning(name: str, change: tuple[Any, Any], config: RunConfig) -> str:
+    """A line about an option that differs from the last start."""
+    was, now = change
+    harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
+    other = "" if harmless else "; from here on this is another training than it would have been"
+    return f"Changed: {name} is {now}, was {was}{other}."
 
 
 def open_data(was: DataConfig, asked: DataConfig, out: Path) -> Prepared:
@@ -127,11 +151,18 @@ def open_data(was: DataConfig, asked: DataConfig, out: Path) -> Prepared:
     own = out / bundle.DATA
     if own.is_dir():
         return open_prepared(own)
+    if not is_prepared(was.corpora[0].files) and not any(is_prepared(corpus.files) for corpus in asked.corpora):
+        raise UserError(f"{own} is gone, without which no training goes on; {instead(out)}.")
     files = next((corpus.files for corpus in asked.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
     return prepared
+
+
+def instead(out: Path) -> str:
+    """What to do where a training can't go on."""
+    return f"to go on from the model, with a fresh optimiser: transduce train --init {out} --train FILES --out ANOTHER"
 
 
 def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> TrainState:
@@ -142,4 +173,4 @@ def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> Tr
         except UserError as error:
             say(f"{error} The checkpoint before it is used.")
             path.rename(path.with_name(f"damaged-{path.name}"))
-    raise UserError(f"{folder} holds no whole checkpoint; train into a new folder.")
+    raise UserError(f"{folder} holds no whole checkpoint; {instead(folder.parent)}.")

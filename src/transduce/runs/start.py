@@ -1,5 +1,6 @@
 """The first start of a training: corpus, sizes, model, and a checkpoint at step 0 from which any start goes on."""
 
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
 from transduce.model.build import build, count_parameters
 from transduce.preparation import Prepared, is_prepared, open_prepared, prepare
+from transduce.runs.card import vocabulary
 from transduce.tokens.batching import padding_share
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
@@ -89,9 +91,15 @@ def prepared_corpus(
     """The prepared corpus: the folder that was given as one, or a new one in the run's folder."""
     if len(config.data.corpora) == 1 and is_prepared(config.data.corpora[0].files):
         prepared = open_prepared(Path(config.data.corpora[0].files[0]))
-        for name, was in prepared.facts.options.items():
+        facts = prepared.facts
+        for name, was in {**facts.options, "data.source": facts.source, "data.target": facts.target}.items():
             if name in given and given[name] != was:
                 raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
+        pieces = max(prepared.tokenizer.source_size, prepared.tokenizer.target_size)
+        if given.get("data.vocab_size", pieces) < pieces:
+            raise UserError(
+                f"{prepared.folder} has a vocabulary of {pieces:,} pieces; leave data.vocab_size out, or prepare again."
+            )
         if config.data.valid:
             raise UserError(
                 f"{prepared.folder} brings its own validation text; leave out --valid, or prepare it again."
@@ -208,34 +216,34 @@ def _announce(
         [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
         + [f"{facts.dropped:,} related to what is validated on"] * bool(facts.dropped)
     )
-    separate = f"{model.source_vocab_size:,} + {model.vocab_size:,} separate"
-    sizes = separate if model.source_vocab_size else f"{model.vocab_size:,} joint"
     cut = f"in {run.accumulate} micro-batches" if run.accumulate > 1 else "in one micro-batch"
     budget = f", at most {run.minutes:g} minutes" if run.minutes else ""
     per_epoch = rehearsal.updates_per_epoch
+    seconds = min(run.steps * rehearsal.seconds_per_update, 60 * run.minutes or math.inf)
     return [
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
-        f"Vocabulary  {sizes} {data.tokenizer} pieces" + why("data.vocab_size", "model.vocab_size"),
+        f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size", "model.vocab_size"),
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
         f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
         f"{run.precision} on {place(config, device)}" + why("train.steps"),
-        f"Time        about {duration(run.steps * rehearsal.seconds_per_update)} (h:mm:ss) of updates, as it looks now",
+        f"Time        about {duration(seconds)} (h:mm:ss) of updates, as it looks now",
     ]
 
 
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
     """A line if the time that was given is too short for the learning rate to rise and to fall again."""
     run = config.train
-    updates = round(60 * run.minutes / rehearsal.seconds_per_update)
-    if not run.minutes or updates > 2 * run.warmup:
+    updates = round(60 * run.minutes / rehearsal.seconds_per_update) if run.minutes else run.steps
+    if min(updates, run.steps) > 2 * run.warmup:
         return []
+    limit = f"{run.minutes:g} minutes are enough for" if updates < run.steps else "There will be"
     return [
-        f"Warning     {run.minutes:g} minutes are enough for about {updates:,} updates, and the learning rate rises "
-        f"for {run.warmup:,}: give more time, or lower train.warmup and data.max_tokens."
+        f"Warning     {limit} about {min(updates, run.steps):,} updates, and the learning rate rises for "
+        f"{run.warmup:,}: give more, or lower train.warmup and data.max_tokens."
     ]
 
 

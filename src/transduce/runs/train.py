@@ -4,18 +4,18 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 
 from transduce import bundle
-from transduce.config import configure, flatten
+from transduce.config import RunConfig, configure
 from transduce.corpus.pairs import Pair, read_pairs
 from transduce.errors import UserError
 from transduce.files import MANIFEST
 from transduce.journal import Journal, say
 from transduce.runs.finish import finish
-from transduce.runs.resume import resume
+from transduce.runs.resume import Continued, continued, resume
 from transduce.runs.start import start
 from transduce.training.allocator import keep_memory
 from transduce.training.loop import Reason
@@ -27,9 +27,6 @@ REASONS: dict[Reason, str] = {
     "patience": "Training is finished: validation no longer improves (train.patience)",
     "interrupted": "Saved; the same command goes on from here",
 }
-
-
-ENDS = ("train.steps", "train.minutes", "train.patience")
 
 
 class Result(NamedTuple):
@@ -59,12 +56,18 @@ def train(
     """
     keep_memory()
     out, init = Path(out), Path(init) if init else None
+    if init and out.exists() and init.resolve() == out.resolve():
+        raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    test = test_pairs(given, out)
-    if not (out / bundle.CONFIG).is_file():
+    begun = (out / bundle.CONFIG).is_file()
+    going = continued(given, out) if begun else None
+    if going and (out / MANIFEST).exists() and (result := ended(going, out)):
+        return result
+    test = test_pairs(going.config if going else configure(given))
+    if not begun:
         start(given, out, init, keep_optimizer, device)
     with Journal(out / bundle.JOURNAL, tensorboard=tensorboard) as journal:
-        training, prepared = resume(given, out, journal, device)
+        training, prepared = resume(going or continued(given, out), out, journal, device)
         reason = run_loop(training, until)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASONS[reason]} (step {training.state.step:,}).")
@@ -73,22 +76,33 @@ def train(
         return Result(out, reason, finish(training, prepared, test, out, reason))
 
 
-def test_pairs(given: Mapping[str, Any], out: Path) -> list[Pair]:
+def ended(going: Continued, out: Path) -> Result | None:
+    """The result of a training that is finished and does not go on; None if it is asked to do more.
+
+    Raises UserError if other options are asked for without more to do.
+    """
+    metrics = json.loads((out / bundle.METRICS).read_text(encoding="utf-8"))
+    done = metrics.get("training")
+    if done is None:
+        raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
+    reason: Reason = done["reason"]
+    more = (
+        any(f"train.{name}" in going.changes for name in get_args(Reason)) and done["steps"] < going.config.train.steps
+    )
+    if more:
+        return None
+    finished = f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: train.{reason}."
+    if going.changes:
+        raise UserError(finished)
+    say(finished)
+    return Result(out, reason, metrics)
+
+
+def test_pairs(config: RunConfig) -> list[Pair]:
     """What the finished model will be tested on; read first, so that a mistake is found before the training, not after.
 
-    Raises UserError for files that can't be read, and if the training in `out` is finished already.
+    Raises UserError for files that can't be read.
     """
-    old = flatten(bundle.read_config(out)) if (out / bundle.CONFIG).is_file() else {}
-    config = configure(old, given)
-    if old and (out / MANIFEST).exists():
-        done = json.loads((out / bundle.METRICS).read_text(encoding="utf-8")).get("training")
-        if done is None:
-            raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
-        same = all(old[name] == now for name, now in flatten(config).items() if name in ENDS)
-        if done["steps"] >= config.train.steps or same:
-            raise UserError(
-                f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: {', '.join(ENDS)}."
-            )
     if not config.data.test:
         return []
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

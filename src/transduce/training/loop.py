@@ -36,10 +36,11 @@ class Validation(NamedTuple):
     """What the loop learns from validating."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float  # by greedy search
+    bleu: float | None  # by greedy search; None for symbols, which it is not made for
 
     def __str__(self) -> str:
-        return f"validation perplexity {self.perplexity:.2f}, BLEU {self.bleu:.1f} (greedy)"
+        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
+        return f"validation perplexity {self.perplexity:.2f}{bleu}"
 
 
 @dataclass
@@ -177,7 +178,7 @@ def validate(training: Training) -> None:
         step=state.step,
         epoch=state.epoch,
         perplexity=result.perplexity,
-        bleu=result.bleu,
+        **({} if result.bleu is None else {"bleu": result.bleu}),
         seconds=state.seconds,
     )
     best = " – the best so far" if state.best_step == state.step else ""
