@@ -5,6 +5,7 @@ from pathlib import Path
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config import configure
+from transduce.journal import say
 
 
 def prepare(
@@ -34,6 +35,7 @@ def prepare(
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import preparation, sizing  # numpy: too slow for --help
 
+    say("Reading the corpus, learning the vocabulary …")
     size = given.get("data.vocab_size")
     prepared = preparation.prepare(
         configure(given).data,

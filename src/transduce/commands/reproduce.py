@@ -68,9 +68,9 @@ def reproduce(
     if what == "figures":
         if (model is None) != (not text):
             raise UserError("--model and --text go together: whose attention is drawn, and for which sentences.")
-        _draw(out)
         if model:
             _draw_attention(out, model, text)
+        _draw(out)
         return
     table = _table(what, out, given, seeds, budget)
     _print(table)
@@ -122,7 +122,7 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
         for name, use, title in zip(("encoder", "decoder", "source"), seen, titles, strict=True):
             if use is not None:
                 path = out / f"attention-{number}-{name}.png"
-                draw_attention(path, use, title)
+                draw_attention(path, use, f"{title}: {text}")
                 say(f"Written: {path}")
 
 

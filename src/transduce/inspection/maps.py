@@ -37,8 +37,10 @@ class Attention(NamedTuple):
 def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int = 4) -> Attention:
     """Translate `text`, then force the translation through the model and keep where each piece looked.
 
-    Raises UserError for a kind of model that attends to nothing.
+    Raises UserError for a blank text and for a kind of model that attends to nothing.
     """
+    if not text.strip():
+        raise UserError("A blank sentence has no attention to look at; give one with words.")
     source = tokenizer.encode_source([text])[0]
     device = next(model.parameters()).device
     stepper = ModelStepper([model], source_tensor([source]).to(device))

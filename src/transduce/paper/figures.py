@@ -1,6 +1,7 @@
 """What the paper says of positions, learning rates and the scale of dot products, computed and drawn."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -125,9 +126,10 @@ def draw_attention(path: Path, use: AttentionUse, title: str) -> None:
     for layer in range(layers):
         for head in range(heads):
             axes = grid[layer][head]
-            axes.imshow(use.weights[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            image = axes.imshow(use.weights[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
             axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=7)
             axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=5)
             axes.set_yticks(range(len(use.queries)), use.queries, fontsize=5)
-    figure.suptitle(title, fontsize=9)
+    figure.colorbar(image, ax=grid, fraction=0.02).ax.tick_params(labelsize=5)
+    figure.suptitle(textwrap.fill(title, 100), fontsize=9)
     figure.savefig(path, dpi=min(150, PIXELS // max(figure.get_size_inches())))

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transduce.config import ModelConfig
+from transduce.journal import say
 from transduce.model.attention import MultiHeadAttention
 from transduce.paper.tables import Table
 
@@ -217,8 +218,13 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 
 def table(folder: Path) -> Table:
     """The paper's claims with our measurements, and table1.png in `folder`; some minutes."""
-    costs = {name: measure(name, LENGTHS, WIDTH) for name in CLAIMS}
-    crossings = {d: crossing(d) for d in WIDTHS}
+    costs, crossings = {}, {}
+    for name in CLAIMS:
+        say(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
+        costs[name] = measure(name, LENGTHS, WIDTH)
+    for d in WIDTHS:
+        say(f"Measuring where self-attention stops being cheaper than recurrence, d = {d:,}")
+        crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []
     for name, claim in CLAIMS.items():

@@ -249,7 +249,7 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 
     def receive(number: int, _: FrameType | None) -> None:
         received.append(number)
-        say("Stopping after this update; the training is saved and can go on.")
+        say("Stopping after this update; the training will be saved and can go on.")
         for each in before:
             signal.signal(each, signal.SIG_DFL)
 
