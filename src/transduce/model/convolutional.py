@@ -21,6 +21,9 @@ from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 ROOT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two
+# Deviation of embeddings at the start (section 3.5 of the paper). Dot products, which nothing divides here, begin small
+# by it, and attention even, as the factor sqrt(m) in SourceAttention takes for granted: otherwise sizes explode.
+DEVIATION = 0.1
 
 
 class Shape(NamedTuple):
@@ -105,7 +108,7 @@ class Convolutional(Seq2Seq):
         """src (b, s) -> keys and values (b, 1, s, d_model)."""
         mask = src != PAD
         embed = self.source_embedding or self.embedding
-        embedded = self.dropout(embed(src) + self.source_positions(0, src.size(1)))
+        embedded = self.dropout(DEVIATION * (embed(src) + self.source_positions(0, src.size(1))))
         x = self.source_enter(embedded)
         for module in self.encoder:
             layer = cast(GatedConvolution, module)
@@ -120,7 +123,8 @@ class Convolutional(Seq2Seq):
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
         keys, values = memory.keys_values[0]
         position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
-        embedded = self.dropout(self.embedding(tgt) + self.target_positions(int(position[0]), tgt.size(1)))
+        positions = self.target_positions(int(position[0]), tgt.size(1))
+        embedded = self.dropout(DEVIATION * (self.embedding(tgt) + positions))
         x, recent = self.enter(embedded), []
         for module, before in zip(self.decoder, past, strict=True):
             layer = cast(DecoderLayer, module)
