@@ -151,9 +151,9 @@ def open_data(was: DataConfig, asked: DataConfig, out: Path) -> Prepared:
     own = out / bundle.DATA
     if own.is_dir():
         return open_prepared(own)
-    if not is_prepared(was.corpora[0].files) and not any(is_prepared(corpus.files) for corpus in asked.corpora):
-        raise UserError(f"{own} is gone, without which no training goes on; {instead(out)}.")
     files = next((corpus.files for corpus in asked.corpora if is_prepared(corpus.files)), was.corpora[0].files)
+    if not is_prepared(files):
+        raise UserError(f"The prepared text of {out} is gone, neither {own} nor {files[0]} has it; {instead(out)}.")
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
