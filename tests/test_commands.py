@@ -494,6 +494,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
+    "train --train train.tsv --out x --test x.mrg": "Parsers are scored by brackets: leave out --test,",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
     "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 pieces; leave data.vocab_size out,",
     "train --train train.csv --out x": "train.csv does not exist; did you mean train.tsv?",

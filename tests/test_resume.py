@@ -186,6 +186,10 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         status, said = run(capsys, command)
         assert status == 0
         assert f"out is finished at {steps} updates; to go on, raise what ended it: train.steps.\n" in said
+        for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
+            more = {"train__steps": steps, "train__precision": precision} | other
+            status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))
+            assert status == 2 and "is finished at" in said and bundle.describe(tmp_path / "out").finished
     cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
     assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")

@@ -21,6 +21,7 @@ from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
 from transduce.corpus.holdout import hold_out
 from transduce.corpus.pairs import TREES, Pair, read_pairs
 from transduce.corpus.plain import suffixes
+from transduce.corpus.trees import ALL_MARKS
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.tokens.mixture import Mixture
@@ -181,6 +182,8 @@ def _held_out(data: DataConfig, corpora: list[list[Pair]]) -> tuple[list[Pair], 
 def _learn(data: DataConfig, corpora: Sequence[Sequence[Pair]], size: int, threads: int) -> Tokenizer:
     sources = [pair.source for pairs in corpora for pair in pairs]
     targets = [pair.target for pairs in corpora for pair in pairs]
+    if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
+        targets.append(ALL_MARKS)  # a tree to come may be longer than any of these
     return Tokenizer.train(
         sources,
         targets,

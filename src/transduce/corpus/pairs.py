@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import count, repeat, zip_longest
+from pathlib import Path
 from typing import NamedTuple
 
 from transduce.corpus.jsonl import read_jsonl
@@ -76,7 +77,8 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str
         case ".jsonl":
             return read_jsonl(file, languages)
         case _:
-            next(iter(read_lines(file)), None)  # which says so if there is no such file
+            if not Path(file).is_file():
+                next(iter(read_lines(file)), None)  # which says so
             raise UserError(
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "
                 "two line-aligned text files may have any names."

@@ -200,30 +200,32 @@ def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
 
 
 def mark(place: int) -> str:
-    """What stands before the word in this place, from 0, and before its tag: "0)" and so on, which no tree can hold.
+    """What stands before the word in this place, from 0, and before its tag: "0)" to "31)", which no tree can hold.
 
     Marks are ours: without them a model has to count the words that it has passed.
     """
-    return f"{place})"
+    return f"{place % MARKS})"
 
 
-def marked_words(words: Iterable[str], marks: int = MARKS) -> str:
-    """The source: each word behind its mark, of which there are so many."""
-    return " ".join(f"{mark(place % marks)} {word}" for place, word in enumerate(words))
+ALL_MARKS = " ".join(map(mark, range(MARKS)))
 
 
-def marked_tags(symbols: Iterable[str], marks: int = MARKS) -> str:
+def marked_words(words: Iterable[str]) -> str:
+    """The source: each word behind its mark."""
+    return " ".join(f"{mark(place)} {word}" for place, word in enumerate(words))
+
+
+def marked_tags(symbols: Iterable[str]) -> str:
     """The target: the symbols, each tag behind its word's mark."""
     places = count()
     return " ".join(
-        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places) % marks)} {symbol}"
-        for symbol in symbols
+        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places))} {symbol}" for symbol in symbols
     )
 
 
 def are_of_trees(symbols: Iterable[str]) -> bool:
     """Whether the symbols of a vocabulary are those of marked trees."""
-    return {CLOSE, mark(0)} <= set(symbols)
+    return {CLOSE, *ALL_MARKS.split(" ")} <= set(symbols)
 
 
 def without_marks(text: str) -> list[str]:

@@ -79,40 +79,44 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
 
     A run that is cut short is saved and goes on the next time; one that can't be trained does not keep the others from
     it. Returns whether all are there. Raises UserError in the end for those, and at once for a second experiment that
-    fails for the same reason, or a run that was made with other options than its experiment has now; KeyboardInterrupt
-    if the user stops it.
+    can't begin for the same reason, or a run that was made with other options than its experiment has now;
+    KeyboardInterrupt if the user stops it.
     """
-    until, failures = time.monotonic() + 60 * minutes, dict[str, str]()
+    until, failures = time.monotonic() + 60 * minutes, list[Path]()
+    hopeless = dict[str, str]()  # experiments that can't begin, and why
     runs = [
         (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
     ]
     records = [_record(experiment, out) for experiment, _, out in runs]
     finished = [(out / MANIFEST).exists() for *_, out in runs]
-    begun = sum(record is not None for record in records) - sum(finished)
+    begun = sum(record is not None and not done for record, done in zip(records, finished, strict=True))
     say(f"{sum(finished)} of {len(runs)} runs are finished, {begun} begun.")
     for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
-        if done or experiment.name in failures:
+        if done or experiment.name in hopeless:
             continue
         if time.monotonic() >= until:
             return False
         _write_record(experiment, seed, record, out)
         say(f"{experiment.name}, seed {seed}: {out}")
         # One that has begun has its text, which may lie elsewhere now.
-        known = {name: value for name, value in experiment.options.items() if not (record and name in FILES[:2])}
+        left_out = FILES[:2] if record and (out / bundle.DATA).is_dir() else ()
+        known = {name: value for name, value in experiment.options.items() if name not in left_out}
         try:
             result = train({**known, "train.seed": seed}, out, until=until)
         except UserError as error:
-            if str(error) in failures.values():
-                raise
+            if not (out / bundle.CONFIG).exists():
+                if str(error) in hopeless.values():
+                    raise
+                hopeless[experiment.name] = str(error)
             say(str(error))
-            failures[experiment.name] = str(error)
+            failures.append(out)
             continue
         if result.reason == "interrupted":
             if time.monotonic() < until:
                 raise KeyboardInterrupt
             return False
     if failures:
-        raise UserError(f"No model could be trained for {', '.join(failures)}; the reason stands above.")
+        raise UserError(f"No model could be trained in {', '.join(map(str, failures))}; the reason stands above.")
     return True
 
 

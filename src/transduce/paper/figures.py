@@ -128,8 +128,8 @@ def draw_attention(path: Path, use: AttentionUse, title: str) -> None:
             axes = grid[layer][head]
             image = axes.imshow(use.weights[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
             axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=7)
-            axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=5)
-            axes.set_yticks(range(len(use.queries)), use.queries, fontsize=5)
+            axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=5, parse_math=False)
+            axes.set_yticks(range(len(use.queries)), use.queries, fontsize=5, parse_math=False)
     figure.colorbar(image, ax=grid, fraction=0.02).ax.tick_params(labelsize=5)
-    figure.suptitle(textwrap.fill(title, 100), fontsize=9)
+    figure.suptitle(textwrap.fill(title, 100), fontsize=9, parse_math=False)
     figure.savefig(path, dpi=min(150, PIXELS // max(figure.get_size_inches())))

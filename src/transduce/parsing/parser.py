@@ -8,12 +8,10 @@ from typing import NamedTuple
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig
 from transduce.corpus.trees import (
-    MARKS,
     Tree,
     are_of_trees,
     delinearise,
     linearise,
-    mark,
     marked_tags,
     marked_words,
     simplify,
@@ -41,7 +39,6 @@ class Parser:
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
             raise UserError(f"{models[0].folder} was not trained on trees, so that it translates, but does not parse.")
-        self._marks = len({mark(place) for place in range(MARKS)}.intersection(symbols.values()))
         networks = [model.model for model in models]
         self._free = Translator(networks, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))
@@ -57,28 +54,25 @@ class Parser:
         found = list(self.parse_lines(sentences))
         if not compare:
             return found
-        free = self._free.translate([self._source(escaped_words(sentence)) for sentence in sentences])
+        free = self._free.translate([marked_words(escaped_words(sentence)) for sentence in sentences])
         return [
-            parse._replace(changed=marked_tags(linearise(parse.tree) if parse.tree else [], self._marks) != other.text)
+            parse._replace(changed=marked_tags(linearise(parse.tree) if parse.tree else []) != other.text)
             for parse, other in zip(found, free, strict=True)
         ]
 
     def parse_lines(self, lines: Iterable[str]) -> Iterator[Parse]:
         """The same for a stream of any length, without comparing."""
         sentences, again = tee(map(escaped_words, lines))
-        for words, found in zip(sentences, self._kept.translate_lines(map(self._source, again)), strict=True):
+        for words, found in zip(sentences, self._kept.translate_lines(map(marked_words, again)), strict=True):
             yield Parse(delinearise(without_marks(found.text), words) if words else None, None)
-
-    def _source(self, words: Sequence[str]) -> str:
-        return marked_words(words, self._marks)
 
     def _filter(self, texts: list[str], limits: list[int]) -> WellFormed:
         sentences = [words_of(text)[1::2] for text in texts]
         for words, limit in zip(sentences, limits, strict=True):
             if limit < 2 * len(words) + 2:
                 raise UserError(
-                    f"There is no room for a tree of {len(words)} words within {limit} tokens; raise "
-                    f"decode.max_extra_tokens: '{' '.join(words)[:60]}'."
+                    f"There is no room for a tree of {len(words)} words within {limit} tokens; split it, "
+                    f"or raise decode.max_extra_tokens: '{' '.join(words)[:60]}'."
                 )
         return WellFormed(self._kinds, list(map(len, sentences)), limits)
 

@@ -162,6 +162,8 @@ def open_data(was: DataConfig, asked: DataConfig, out: Path) -> Prepared:
 
 def instead(out: Path) -> str:
     """What to do where a training can't go on."""
+    if not (out / MANIFEST).exists():
+        return "train into a new folder"
     return f"to go on from the model, with a fresh optimiser: transduce train --init {out} --train FILES --out ANOTHER"
 
 

@@ -95,7 +95,7 @@ def prepared_corpus(
         for name, was in {**facts.options, "data.source": facts.source, "data.target": facts.target}.items():
             if name in given and given[name] != was:
                 raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
-        pieces = max(prepared.tokenizer.source_size, prepared.tokenizer.target_size)
+        pieces = prepared.tokenizer.source_size
         if given.get("data.vocab_size", pieces) < pieces:
             raise UserError(
                 f"{prepared.folder} has a vocabulary of {pieces:,} pieces; leave data.vocab_size out, or prepare again."

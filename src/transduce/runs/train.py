@@ -4,13 +4,14 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 
 from transduce import bundle
 from transduce.config import RunConfig, configure
-from transduce.corpus.pairs import Pair, read_pairs
+from transduce.corpus.pairs import TREES, Pair, read_pairs
+from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 from transduce.files import MANIFEST
 from transduce.journal import Journal, say
@@ -60,8 +61,11 @@ def train(
         raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     begun = (out / bundle.CONFIG).is_file()
+    known = json.loads((out / bundle.METRICS).read_text(encoding="utf-8")) if (out / MANIFEST).exists() else None
+    if known and "training" not in known:
+        raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
     going = continued(given, out) if begun else None
-    if going and (out / MANIFEST).exists() and (result := ended(going, out)):
+    if going and known and (result := ended(going, known, out)):
         return result
     test = test_pairs(going.config if going else configure(given))
     if not begun:
@@ -76,26 +80,21 @@ def train(
         return Result(out, reason, finish(training, prepared, test, out, reason))
 
 
-def ended(going: Continued, out: Path) -> Result | None:
+def ended(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
     """The result of a training that is finished and does not go on; None if it is asked to do more.
 
     Raises UserError if other options are asked for without more to do.
     """
-    metrics = json.loads((out / bundle.METRICS).read_text(encoding="utf-8"))
-    done = metrics.get("training")
-    if done is None:
-        raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
-    reason: Reason = done["reason"]
-    more = (
-        any(f"train.{name}" in going.changes for name in get_args(Reason)) and done["steps"] < going.config.train.steps
-    )
-    if more:
+    done = metrics["training"]
+    ended_by = f"train.{done['reason']}"
+    was, now = going.changes.get(ended_by, (0, 0))
+    if now > was or (was and not now):  # no limit
         return None
-    finished = f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: train.{reason}."
+    finished = f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: {ended_by}."
     if going.changes:
-        raise UserError(finished)
+        raise UserError(f"{finished} `transduce evaluate` measures it on other text, or with other options of search.")
     say(finished)
-    return Result(out, reason, metrics)
+    return Result(out, done["reason"], metrics)
 
 
 def test_pairs(config: RunConfig) -> list[Pair]:
@@ -105,6 +104,10 @@ def test_pairs(config: RunConfig) -> list[Pair]:
     """
     if not config.data.test:
         return []
+    if suffixes(config.data.test[0])[0] == TREES:
+        raise UserError(
+            "Parsers are scored by brackets: leave out --test, and `transduce evaluate` the model in the end."
+        )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))
     if not pairs:
         raise UserError(f"There is nothing to test on: {' and '.join(config.data.test)} hold no lines.")
