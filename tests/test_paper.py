@@ -18,9 +18,11 @@ from transduce.commands.recipes import read_text
 from transduce.config import ModelConfig, configure, read_recipe
 from transduce.corpus.phrasebook.sampling import sentences
 from transduce.errors import UserError
-from transduce.model.build import KINDS, count_parameters
+from transduce.model.batch import make_batch
+from transduce.model.build import KINDS, build, count_parameters
 from transduce.paper import experiments, figures, table1, table2, table3
 from transduce.paper.experiments import Figure, resolved
+from transduce.training.update import forward
 
 # -- table 1 ----------------------------------------------------------------------------------------------
 
@@ -341,6 +343,20 @@ def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
     assert experiments.carry_out([table3.experiment(table3.ROWS[0], given)], [1], tmp_path, minutes=5)
     assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("family", table2.FAMILIES)
+def test_families_begin_near_the_even_distribution_with_small_gradients(family):
+    own = {"model.vocab_size": 1000, "train.precision": "float32"}
+    config = configure({**table2.SHARED, **table2.FAMILIES[family], **own})
+    draw = torch.Generator().manual_seed(1)
+    rows = torch.randint(4, 1000, (8, table2.LENGTH), generator=draw).tolist()
+    model = build(config.model)
+    sums = forward(model, batch := make_batch(rows, rows), config.train)
+    sums.loss.backward()
+    gradients = [weight.grad / batch.num_tokens for weight in model.parameters()]
+    assert sums.loss.item() / batch.num_tokens < 2 * math.log(1000)
+    assert torch.nn.utils.get_total_norm(gradients) < 50
 
 
 def test_what_rows_differ_in_cannot_be_given():

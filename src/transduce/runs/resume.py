@@ -3,7 +3,6 @@
 import os
 import platform
 from collections.abc import Mapping
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,8 +71,8 @@ def continued(given: Mapping[str, Any], out: Path) -> Continued:
 def resume(going: Continued, out: Path, journal: Journal, device: torch.device) -> tuple[Training, Prepared]:
     """The training where its newest whole checkpoint has it; a finished one is finished no more."""
     config = going.config
-    for line in map(meaning, going.changes, going.changes.values(), repeat(config)):
-        say(line)
+    for name, change in going.changes.items():
+        say(meaning(name, change, config))
     torch.set_num_threads(config.train.threads)
     prepared = open_data(config.data, going.asked, out)
     model = build(config.model, config.train.seed).to(device)
