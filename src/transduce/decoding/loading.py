@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from transduce import bundle
+from transduce.allocator import keep_memory
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.corpus.trees import are_of_trees
 from transduce.decoding.translator import Translator, shared_tokenizer
@@ -37,6 +38,7 @@ def load_models(
 ) -> list[bundle.Bundle]:
     """The models of several folders, on one device; arguments and what is raised as for `load`."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    keep_memory()
     if threads:
         torch.set_num_threads(threads)
     return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import bundle
+from transduce.allocator import keep_memory
 from transduce.config import RunConfig, configure
 from transduce.corpus.pairs import TREES, Pair, read_pairs
 from transduce.corpus.plain import suffixes
@@ -18,7 +19,6 @@ from transduce.journal import Journal, say
 from transduce.runs.finish import finish
 from transduce.runs.resume import Continued, continued, resume
 from transduce.runs.start import start
-from transduce.training.allocator import keep_memory
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 

@@ -11,8 +11,9 @@ LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
 def keep_memory() -> None:
     """Tell glibc to reuse large blocks instead of handing each back to the system; elsewhere, do nothing.
 
-    Every batch has other shapes, and its activations are blocks of megabytes: handed back and asked for again, each
-    page of them is cleared by the system every time, which takes up to a fifth of a training.
+    Every batch and every step of a search has other shapes, and their tensors are blocks of megabytes: handed back and
+    asked for again, each page of them is cleared by the system every time, which takes up to a fifth of a training, and
+    a sixth of a search.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
