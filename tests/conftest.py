@@ -1,8 +1,15 @@
-"""What holds for all tests: one thread, so that they don't disturb each other, and laws without a stopwatch."""
+"""What holds for all tests: one thread, that none disturbs another, laws without a stopwatch, a cache of their own."""
+
+import os
+import tempfile
+from pathlib import Path
 
 import hypothesis
 import torch
 
+os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
+CACHE = tempfile.TemporaryDirectory()
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("transduce", deadline=None)
 hypothesis.settings.load_profile("transduce")

@@ -20,10 +20,22 @@ FLOORS = [
     {"commands"},
     {"cli"},
 ]
-WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores"}
-OPTIONAL = {"sacremoses", "zstandard", "tensorboard", "torch.utils.tensorboard"}  # extras, imported where they are used
+WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores", "decoding.translator"}
+OPTIONAL = {
+    "ctranslate2",
+    "ctranslate2.specs",
+    "sacremoses",
+    "zstandard",
+    "tensorboard",
+    "torch.utils.tensorboard",
+}  # extras, imported where they are used
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
-LATE = {("bundle", "model.build")}  # a model folder can be described without torch
+LATE = {  # a model folder is described, and translates with a fast engine, without torch
+    ("bundle", "model.build"),
+    ("decoding.loading", "decoding.engines.torch"),
+    ("decoding.engines.fast", "decoding.engines.conversion"),
+    ("decoding.engines.fast", "decoding.engines.torch"),
+}
 
 
 class Import(NamedTuple):

@@ -22,7 +22,7 @@ def loaded_by(code: str) -> set[str]:
     """The slow packages that a new Python has loaded after `code`."""
     code = f"import sys\ntry:\n    {code}\nexcept SystemExit as exit: assert not exit.code\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return SLOW & set(run.stdout.split())
+    return SLOW & set(run.stdout.splitlines()[-1].split())
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 
 from transduce.config import PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
+from transduce.decoding.engines.conversion import convert
+from transduce.decoding.engines.ctranslate2 import CTranslate2Engine, max_positions
+from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import BLANK, CUT, Scored, Translator, batches, shared_tokenizer
 from transduce.errors import UserError
 from transduce.model.batch import make_batch
@@ -71,9 +75,20 @@ def model(tokenizer: Tokenizer) -> Seq2Seq:
     return model
 
 
-@pytest.fixture(scope="module")
-def translator(model: Seq2Seq, tokenizer: Tokenizer) -> Translator:
-    return Translator([model], tokenizer, CONFIG)
+def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -> Translator:
+    return Translator(TorchEngine(models), tokenizer, config)
+
+
+@pytest.fixture(scope="module", params=["torch", "ctranslate2"])
+def translator(
+    model: Seq2Seq, tokenizer: Tokenizer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Translator:
+    """Both engines obey the same laws."""
+    if request.param == "torch":
+        return own([model], tokenizer, CONFIG)
+    folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
+    convert(model, config, folder, "float32")
+    return Translator(CTranslate2Engine(folder, "float32", max_positions(config), threads=2), tokenizer, CONFIG)
 
 
 def test_it_translates(translator):
@@ -105,7 +120,8 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
     assert list(translator.translate_lines(iter(texts), n_best=2)) == together
 
 
-def test_the_model_is_not_asked_for_blank_lines(translator, model, monkeypatch):
+def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
+    translator = own([model], tokenizer, CONFIG)
     monkeypatch.delattr(type(model), "encode")
     assert translator.translate(["", "  ", "\t\r"]) == [BLANK] * 3
     assert translator.score(["", " "], ["", "\t"]) == [Scored(0.0, 0, 0.0)] * 2
@@ -123,7 +139,7 @@ def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_the_score_of_a_translation_is_the_reported_one(model, tokenizer, alpha):
-    translator = Translator([model], tokenizer, replace(CONFIG, length_penalty=alpha))
+    translator = own([model], tokenizer, replace(CONFIG, length_penalty=alpha))
     texts = ["", *phrases(30, seed=4)]
     translations = translator.translate(texts)
     scores = translator.score(texts, [translation.text for translation in translations])
@@ -146,7 +162,7 @@ def test_alternatives_are_the_next_best(translator):
 
 def test_a_translation_that_is_cut_says_so(model, tokenizer):
     texts = ["red house", "big dog sees"]
-    short = Translator([model], tokenizer, replace(CONFIG, max_extra_tokens=-1))
+    short = own([model], tokenizer, replace(CONFIG, max_extra_tokens=-1))
     for translation, limit in zip(short.translate(texts), [1, 2], strict=True):
         assert translation.flags == (CUT,)
         assert len(translation.tokens) == limit
@@ -155,7 +171,7 @@ def test_a_translation_that_is_cut_says_so(model, tokenizer):
 def test_dropout_is_off_although_the_model_was_training(tokenizer):
     torch.manual_seed(1)
     model = build(replace(model_config(tokenizer), dropout=0.5))
-    translator = Translator([model], tokenizer, CONFIG)
+    translator = own([model], tokenizer, CONFIG)
     found = []
     for _ in range(2):
         model.train()
@@ -165,13 +181,13 @@ def test_dropout_is_off_although_the_model_was_training(tokenizer):
 
 def test_an_ensemble_is_the_mean_of_its_models(model, tokenizer):
     other = build(model_config(tokenizer), seed=9)
-    both = Translator([model, other], tokenizer, CONFIG)
-    alone = [Translator([each], tokenizer, CONFIG) for each in (model, other)]
+    both = own([model, other], tokenizer, CONFIG)
+    alone = [own([each], tokenizer, CONFIG) for each in (model, other)]
     # The mean is taken token by token; an empty target has one, its end.
     log_probs = [translator.score(["red house"], [""])[0].log_prob for translator in alone]
     mean = torch.tensor(log_probs, dtype=torch.float64).exp().mean().log().item()
     assert both.score(["red house"], [""])[0].log_prob == pytest.approx(mean, abs=1e-5)
-    twins = Translator([model, model], tokenizer, CONFIG)
+    twins = own([model, model], tokenizer, CONFIG)
     assert [t.text for t in twins.translate(SOURCES)] == [t.text for t in alone[0].translate(SOURCES)]
 
 
@@ -185,7 +201,7 @@ def test_an_ensemble_needs_one_vocabulary(tokenizer):
 
 def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
-    translator = Translator([build(config)], tokenizer, CONFIG)
+    translator = own([build(config)], tokenizer, CONFIG)
     texts = ["red house dog", "red"]  # three tokens and EOS fill the positions, and so do BOS and three tokens
     assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
     assert len(translator.score(texts, texts)) == 2
@@ -213,7 +229,7 @@ def test_damaged_weights_are_named(tokenizer):
     model = build(model_config(tokenizer))
     next(model.parameters()).data.fill_(torch.nan)
     with pytest.raises(UserError, match="weights are damaged"):
-        Translator([model], tokenizer, CONFIG).translate(["dog"])
+        own([model], tokenizer, CONFIG).translate(["dog"])
 
 
 @given(lengths=st.lists(st.integers(1, 30), max_size=40), budget=st.integers(0, 80))

@@ -83,7 +83,7 @@ def _evaluate_model(
 ) -> None:
     given = parse_assignments(assignments)
     from transduce import bundle
-    from transduce.decoding.loading import decode_config, load_models, refuse_parsers  # torch: too slow for --help
+    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.evaluation.paper_bleu import moses_tokenizer
     from transduce.runs.evaluate import as_json
     from transduce.runs.evaluate import evaluate as measure
@@ -95,7 +95,8 @@ def _evaluate_model(
     data = bundle.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])
-    refuse_parsers(models)
+    for each in models:
+        refuse_parser(each.tokenizer, each.folder)
     config = decode_config(models[0].config, given)
     found = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
     outputs = [translation.text for translation in found.translations]

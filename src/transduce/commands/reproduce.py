@@ -112,12 +112,12 @@ def _draw(out: Path) -> None:
 
 def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     from transduce import bundle
-    from transduce.decoding.loading import refuse_parsers
+    from transduce.decoding.loading import refuse_parser
     from transduce.inspection.maps import attention_of
     from transduce.paper.figures import draw_attention
 
     loaded = bundle.load(model)
-    refuse_parsers([loaded])
+    refuse_parser(loaded.tokenizer, loaded.folder)
     titles = ("self-attention of the encoder", "self-attention of the decoder", "attention over the source")
     for number, text in enumerate(texts, 1):
         seen = attention_of(loaded.model, loaded.tokenizer, text)

@@ -23,5 +23,7 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
     from transduce.decoding.loading import load  # torch: too slow for --help
 
     pairs = list(read_pairs([source, target]))
-    for each in load(model, given).score([pair.source for pair in pairs], [pair.target for pair in pairs]):
+    for each in load(model, given, engine="torch").score(
+        [pair.source for pair in pairs], [pair.target for pair in pairs]
+    ):
         print(json_format.dumps(each._asdict()) if json else f"{each.log_prob:.4f}")

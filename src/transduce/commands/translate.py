@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
@@ -30,6 +30,7 @@ def translate(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     n_best: int = 1,
+    engine: Literal["auto", "torch", "ctranslate2"] = "auto",
     json: bool = False,
     assignments: Assignments = (),
 ) -> None:
@@ -45,6 +46,8 @@ def translate(
         beam_size: Hypotheses kept per sentence; 1 is greedy.
         length_penalty: Alpha of the length penalty; more prefers longer translations.
         n_best: Translations per line, best first; more than one is written as JSON lines.
+        engine: What searches: torch is ours, for every model; ctranslate2 is faster, for Transformers on a CPU; auto is
+            the faster one where it is installed, knows the model and translates it as well.
         json: Write a JSON object per line, with scores, pieces and flags.
     """
     given = parse_assignments(assignments)
@@ -54,7 +57,8 @@ def translate(
     from transduce.decoding.loading import load  # torch: too slow for --help
 
     check_output(output, [input])
-    translator = load([model, *map(Path, ensemble)], given)
+    translator = load([model, *map(Path, ensemble)], given, engine=engine)
+    say(f"Engine: {translator.engine.name}")
     if input == "-" and sys.stdin.isatty():
         say("Type the lines to translate; Ctrl-D behind the last one.")
     translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)

@@ -11,15 +11,9 @@ import torch
 from torch import Tensor
 
 from transduce.config import BOS, EOS, PAD, UNK
+from transduce.decoding.engines.engine import Hypothesis, penalty
 from transduce.decoding.stepper import Stepper
 from transduce.model.seq2seq import select
-
-
-class Hypothesis(NamedTuple):
-    """A complete translation."""
-
-    score: float  # log-probability / length penalty
-    tokens: list[int]  # without BOS and EOS
 
 
 class Beam(NamedTuple):
@@ -42,11 +36,6 @@ class Filter(Protocol):
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences only."""
         ...
-
-
-def penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6) ^ alpha, what log-probabilities are divided by; length in tokens, EOS counted."""
-    return ((5 + length) / 6) ** alpha
 
 
 @torch.inference_mode()

@@ -2,41 +2,64 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any, Literal
 
 from transduce import bundle
 from transduce.allocator import keep_memory
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.corpus.trees import are_of_trees
+from transduce.decoding.engines.ctranslate2 import has_gpu
+from transduce.decoding.engines.engine import Engine
+from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
+from transduce.preparation import cores
+from transduce.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+Choice = Literal["auto", "torch", "ctranslate2"]
 
 
 def load(
     folders: Path | str | Sequence[Path | str],
     options: Mapping[str, Any] | None = None,
     *,
-    device: torch.device | str | None = None,
+    engine: Choice = "auto",
+    device: "torch.device | str | None" = None,
     threads: int = 0,
 ) -> Translator:
     """The model of a folder, or the ensemble of several, ready to translate.
 
-    options: decode.* options by dotted name over those that the first model was trained with. device: by default the
-    GPU if there is one. threads: of the CPU, 0: torch's own choice.
-    Raises UserError that names what is missing, damaged, of a newer format, a parser, or has another vocabulary.
+    options: decode.* options by dotted name over those that the first model was trained with. engine: "torch", our own
+    search, is for every model and device; "ctranslate2" is faster, for Transformers on a CPU; "auto" is the faster one
+    where it is installed, knows the model and translates it as well. device: by default the GPU if there is one.
+    threads: of the CPU, 0: one for each core, or what torch chooses.
+    Raises UserError that names what is missing, damaged, of a newer format, a parser, has another vocabulary, or can't
+    have the engine.
     """
-    models = load_models([folders] if isinstance(folders, (str, Path)) else folders, device=device, threads=threads)
-    refuse_parsers(models)
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
-    return Translator([model.model for model in models], tokenizer, decode_config(models[0].config, options or {}))
+    paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    config = bundle.describe(paths[0]).config
+    decode = decode_config(config, options or {})
+    if engine != "torch":
+        found = _fast(paths, config, device, threads or cores())
+        if not isinstance(found, str):
+            return Translator(found, _tokenizer(paths, threads or cores()), decode)
+        if engine == "ctranslate2":
+            raise UserError(f"{paths[0]} can't have the engine ctranslate2: {found}.")
+    from transduce.decoding.engines.torch import TorchEngine
+
+    models = load_models(paths, device=device, threads=threads)
+    return Translator(TorchEngine([model.model for model in models]), _tokenizer(paths, threads or cores()), decode)
 
 
 def load_models(
-    folders: Sequence[Path | str], *, device: torch.device | str | None = None, threads: int = 0
+    folders: Sequence[Path | str], *, device: "torch.device | str | None" = None, threads: int = 0
 ) -> list[bundle.Bundle]:
     """The models of several folders, on one device; arguments and what is raised as for `load`."""
+    import torch
+
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     keep_memory()
     if threads:
@@ -44,13 +67,30 @@ def load_models(
     return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
 
 
-def refuse_parsers(models: Sequence[bundle.Bundle]) -> None:
+def _fast(paths: Sequence[Path], config: RunConfig, device: "torch.device | str | None", threads: int) -> Engine | str:
+    """The fast engine, or why there is none."""
+    if len(paths) > 1:
+        return "it is for one model, not an ensemble"
+    if why := refusal(config, paths[0]):
+        return why
+    if str(device) != "cpu" if device else has_gpu():
+        return "it is for CPUs here"
+    found = fast_engine(paths[0], config, threads)
+    return found or "what it translates is worse than what our own search finds"
+
+
+def _tokenizer(paths: Sequence[Path], threads: int) -> Tokenizer:
+    """The one of all models, none of which may be a parser."""
+    tokenizers = [Tokenizer.load(path, threads) for path in paths]
+    for tokenizer, path in zip(tokenizers, paths, strict=True):
+        refuse_parser(tokenizer, path)
+    return shared_tokenizer(tokenizers, list(map(str, paths)))
+
+
+def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
     """Raise UserError for a model that was trained on trees: what it translates words to would be noise."""
-    for model in models:
-        if are_of_trees(model.tokenizer.target_symbols().values()):
-            raise UserError(
-                f"{model.folder} was trained on trees: give it to `transduce parse`, or to `evaluate` with a .mrg."
-            )
+    if are_of_trees(tokenizer.target_symbols().values()):
+        raise UserError(f"{folder} was trained on trees: give it to `transduce parse`, or to `evaluate` with a .mrg.")
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:

@@ -3,19 +3,14 @@
 A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-import torch
-
 from transduce.config import DecodeConfig
-from transduce.decoding.beam import Filter, Hypothesis, beam_search, penalty
-from transduce.decoding.stepper import ModelStepper, forced_log_probs
+from transduce.decoding.engines.engine import Engine, Hypothesis, Request, penalty
 from transduce.errors import UserError
-from transduce.model.batch import make_batch, source_tensor
-from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.tokenizer import Tokenizer
 
 CUT = "cut"  # flag: the translation reached the length limit, where it was made to end
@@ -45,27 +40,10 @@ BLANK = Translation("", 0.0, ())
 
 
 class Translator:
-    """A model, or an ensemble of models with one vocabulary, with its tokenizer."""
+    """An engine, which searches a model or an ensemble, with its tokenizer."""
 
-    def __init__(
-        self,
-        models: Sequence[Seq2Seq],
-        tokenizer: Tokenizer,
-        config: DecodeConfig | None = None,
-        device: torch.device | str | None = None,
-        only: Callable[[list[str], list[int]], Filter] | None = None,
-    ):
-        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
-
-        only: of a batch's texts, and the longest translations allowed, what makes the filter that its search obeys.
-        """
-        self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
-        self.models = [model.to(self.device) for model in models]
-        self.tokenizer = tokenizer
-        self.config = config or DecodeConfig()
-        self.only = only
-        limits = [model.max_positions for model in models if model.max_positions is not None]
-        self.max_positions = min(limits, default=None)
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, config: DecodeConfig | None = None):
+        self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
 
     def translate(self, texts: Sequence[str], *, n_best: int = 1) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
@@ -102,22 +80,16 @@ class Translator:
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
         for batch in batches(lengths, self._budget):
-            found = self.score_ids([source_ids[i] for i in batch], [target_ids[i] for i in batch])
-            for i, result in zip(batch, found, strict=True):
-                scored[places[i]] = result
+            found = self.engine.log_probs([source_ids[i] for i in batch], [target_ids[i] for i in batch])
+            for i, log_prob in zip(batch, found, strict=True):
+                length = len(target_ids[i]) + 1
+                scored[places[i]] = Scored(log_prob, length, log_prob / penalty(length, self.config.length_penalty))
         return scored
-
-    def score_ids(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Scored]:
-        """The same for one batch of ids without BOS and EOS, such as search returns."""
-        log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
-        alpha = self.config.length_penalty
-        sums = zip(log_probs.double().sum(dim=1).tolist(), (len(target) + 1 for target in targets), strict=True)
-        return [Scored(log_prob, length, log_prob / penalty(length, alpha)) for log_prob, length in sums]
 
     @property
     def _budget(self) -> int:
         """Source tokens of a batch, padding counted."""
-        return self.config.max_tokens // self.config.beam_size
+        return self.config.max_tokens // (self.config.beam_size * self.engine.parallel)
 
     def _translate(self, texts: list[str], n_best: int, first: int) -> list[Translation]:
         """The texts are numbered from `first` in what is raised."""
@@ -128,26 +100,17 @@ class Translator:
         sources = self.tokenizer.encode_source([texts[i] for i in places])
         self._check_lengths("Source", sources, places, first)
         translations = [BLANK] * len(texts)
-        for batch in batches([len(source) + 1 for source in sources], self._budget):
-            found = self._search([texts[places[i]] for i in batch], [sources[i] for i in batch], n_best)
-            for i, translation in zip(batch, found, strict=True):
-                translations[places[i]] = translation
+        together = list(batches([len(source) + 1 for source in sources], self._budget))
+        requests = [self.request([texts[places[i]] for i in batch], [sources[i] for i in batch]) for batch in together]
+        found = self.engine.search(requests, self.config, n_best)
+        for batch, request, hypotheses in zip(together, requests, found, strict=True):
+            for i, limit, each in zip(batch, request.limits, hypotheses, strict=True):
+                translations[places[i]] = self._translation(each, limit)
         return translations
 
-    def _search(self, texts: list[str], sources: list[list[int]], n_best: int) -> list[Translation]:
-        """Translations of one batch of texts, given their ids, too."""
-        limits = [self._limit(len(source)) for source in sources]
-        step = ModelStepper(self.models, source_tensor(sources).to(self.device))
-        config = self.config
-        found = beam_search(
-            step,
-            limits,
-            beam_size=config.beam_size,
-            length_penalty=config.length_penalty,
-            n_best=n_best,
-            only=self.only(texts, limits) if self.only else None,
-        )
-        return [self._translation(*each) for each in zip(found, limits, strict=True)]
+    def request(self, texts: list[str], sources: list[list[int]]) -> Request:
+        """What to ask an engine for, of texts and their ids."""
+        return Request(texts, sources, [self._limit(len(source)) for source in sources])
 
     def _translation(self, hypotheses: list[Hypothesis], limit: int) -> Translation:
         """The best of a sentence's hypotheses with the others as its alternatives."""
@@ -166,14 +129,16 @@ class Translator:
     def _limit(self, source_length: int) -> int:
         """The longest translation in tokens, EOS not counted; the decoder's input is one longer, by BOS."""
         limit = source_length + self.config.max_extra_tokens
-        return limit if self.max_positions is None else min(limit, self.max_positions - 1)
+        most = self.engine.max_positions
+        return limit if most is None else min(limit, most - 1)
 
     def _check_lengths(self, side: str, rows: list[list[int]], places: list[int], first: int) -> None:
+        most = self.engine.max_positions
         for row, place in zip(rows, places, strict=True):
-            if self.max_positions is not None and len(row) + 1 > self.max_positions:
+            if most is not None and len(row) + 1 > most:
                 raise UserError(
                     f"{side} text {first + place} has {len(row)} tokens, and the model knows positions for "
-                    f"{self.max_positions - 1}; split it into shorter ones."
+                    f"{most - 1}; split it into shorter ones."
                 )
 
 

@@ -17,6 +17,7 @@ from transduce.corpus.trees import (
     simplify,
     without_marks,
 )
+from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
 from transduce.evaluation.brackets import BracketScores, Parameters, agree_on_punctuation, score_brackets
@@ -40,10 +41,11 @@ class Parser:
         if not are_of_trees(symbols.values()):
             raise UserError(f"{models[0].folder} was not trained on trees, so that it translates, but does not parse.")
         networks = [model.model for model in models]
-        self._free = Translator(networks, tokenizer, config)
+        free = TorchEngine(networks)
+        self._free = Translator(free, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))
-        self._kinds = kinds_of(pieces, list(symbols.values())).to(self._free.device)
-        self._kept = Translator(networks, tokenizer, config, only=self._filter)
+        self._kinds = kinds_of(pieces, list(symbols.values())).to(free.device)
+        self._kept = Translator(TorchEngine(networks, only=self._filter), tokenizer, config)
 
     def parse(self, sentences: Sequence[str], *, compare: bool = False) -> list[Parse]:
         """A tree over the words of every sentence, which blanks separate.

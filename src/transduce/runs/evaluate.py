@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.corpus.pairs import Pair
+from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translation, Translator, shared_tokenizer
 from transduce.evaluation.perplexity import Perplexity, perplexity
 from transduce.evaluation.scores import Score, bleu, score
@@ -35,7 +36,7 @@ def evaluate(
     Raises UserError for models with different vocabularies and for no pairs.
     """
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
-    translator = Translator([model.model for model in models], tokenizer, config)
+    translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began = time.monotonic()
     translations = translator.translate(sources)
@@ -72,7 +73,7 @@ def validation(
     def validate(model: Seq2Seq) -> Validation | None:
         if not pairs:
             return None
-        translator = Translator([model], tokenizer, greedy)
+        translator = Translator(TorchEngine([model]), tokenizer, greedy)
         found = _perplexity(translator, sources, references)
         if config.data.symbols:
             return Validation(found.per_token, None)

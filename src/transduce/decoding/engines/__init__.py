@@ -1,0 +1,1 @@
+"""What searches: our own beam search, and faster ones for the models that they know."""

@@ -1,0 +1,90 @@
+"""A Transformer in the format of CTranslate2, an engine for CPUs (extra `fast`).
+
+Ids stand for themselves there: the pieces of its vocabularies are their numbers, so that no piece can be taken for
+another.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config import BOS, EOS, UNK, ModelConfig
+from transduce.decoding.engines.ctranslate2 import max_positions
+from transduce.model.attention import MultiHeadAttention
+from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model.transformer import Transformer
+
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
+
+
+def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str) -> None:
+    """Write the model into a folder; compute_type: "int8" or "float32"."""
+    from ctranslate2.specs import TransformerSpec, common_spec
+
+    assert isinstance(model, Transformer)
+    spec = TransformerSpec.from_config(
+        (config.num_encoder_layers, config.num_decoder_layers),
+        config.num_heads,
+        pre_norm=config.norm == "pre",
+        activation=common_spec.Activation[ACTIVATIONS[config.activation]],
+    )
+    source = model.source_embedding or model.embedding
+    spec.encoder.embeddings[0].weight = _array(source.weight)
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
+    # The engine's own table has the sines in one half of the channels and the cosines in the other.
+    length = max_positions(config)
+    spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
+    spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
+    for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
+        for layer_spec, layer in zip(side.layer, stack, strict=True):
+            assert isinstance(layer, EncoderLayer | DecoderLayer)
+            _fill_layer(layer_spec, layer)
+    if config.norm == "pre":
+        _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
+        _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
+    spec.register_source_vocabulary([str(token) for token in range(len(source.weight))])
+    spec.register_target_vocabulary([str(token) for token in range(len(model.embedding.weight))])
+    spec.config.decoder_start_token = spec.config.bos_token = str(BOS)
+    spec.config.eos_token, spec.config.unk_token = str(EOS), str(UNK)
+    spec.validate()
+    spec.optimize(quantization=None if compute_type == "float32" else compute_type)
+    spec.save(str(folder))
+
+
+def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    norms = iter(layer.residual)
+    _fill_attention(spec.self_attention, layer.attention, next(norms), fused=True)
+    if isinstance(layer, DecoderLayer):
+        _fill_attention(spec.attention, layer.source_attention, next(norms), fused=False)
+    assert isinstance(layer.feed_forward, FeedForward)
+    _fill_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    _fill_linear(spec.ffn.linear_1, layer.feed_forward.out)
+    _fill_norm(spec.ffn.layer_norm, next(norms))
+
+
+def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, fused: bool) -> None:
+    if fused:
+        _fill_linear(spec.linear[0], attention.query, attention.key, attention.value)
+    else:
+        _fill_linear(spec.linear[0], attention.query)
+        _fill_linear(spec.linear[1], attention.key, attention.value)
+    _fill_linear(spec.linear[-1], attention.out)
+    _fill_norm(spec.layer_norm, residual)
+
+
+def _fill_linear(spec: Any, *layers: nn.Module) -> None:
+    weights, biases = zip(*([layer.weight, layer.bias] for layer in layers), strict=True)
+    spec.weight, spec.bias = _array(torch.cat(weights)), _array(torch.cat(biases))
+
+
+def _fill_norm(spec: Any, norm: nn.Module) -> None:
+    layer = norm.norm if isinstance(norm, Residual) else norm
+    assert isinstance(layer, nn.LayerNorm)
+    spec.gamma, spec.beta = _array(layer.weight), _array(layer.bias)
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().float().cpu().numpy().copy()  # what it becomes is changed in place

@@ -1,0 +1,45 @@
+"""What every engine does: from ids to the best ids. Nothing here, nor in `translator.py`, needs torch."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from transduce.config import DecodeConfig
+
+
+class Hypothesis(NamedTuple):
+    """A complete translation."""
+
+    score: float  # log-probability / length penalty
+    tokens: list[int]  # without BOS and EOS
+
+
+Found = list[list[Hypothesis]]  # of each sentence of a request the best translations, best first
+
+
+class Request(NamedTuple):
+    """Sentences of about the same length, to be searched together."""
+
+    texts: list[str]
+    sources: list[list[int]]  # without EOS
+    limits: list[int]  # the longest translations allowed, EOS not counted; there they are made to end
+
+
+class Engine(Protocol):
+    """A model, or an ensemble, that can be searched."""
+
+    name: str  # for people
+    parallel: int  # requests that are searched at the same time
+    max_positions: int | None  # the longest sequence, EOS counted; None: any
+
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
+        """What is found for every request, in order, at most n_best translations a sentence."""
+        ...
+
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """ln p(target | source) of pairs of about the same length; ids without BOS and EOS, which is predicted, too."""
+        ...
+
+
+def penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6) ^ alpha, what log-probabilities are divided by; length in tokens, EOS counted."""
+    return ((5 + length) / 6) ** alpha

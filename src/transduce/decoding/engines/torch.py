@@ -1,0 +1,52 @@
+"""Our own beam search over models of any family, on a CPU or a GPU."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from transduce.config import DecodeConfig
+from transduce.decoding.beam import Filter, beam_search
+from transduce.decoding.engines.engine import Found, Request
+from transduce.decoding.stepper import ModelStepper, forced_log_probs
+from transduce.model.batch import make_batch, source_tensor
+from transduce.model.seq2seq import Seq2Seq
+
+
+class TorchEngine:
+    """A model, or an ensemble of models with one vocabulary."""
+
+    name, parallel = "torch", 1
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        device: torch.device | str | None = None,
+        only: Callable[[list[str], list[int]], Filter] | None = None,
+    ):
+        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
+
+        only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys.
+        """
+        self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
+        self.models = [model.to(self.device) for model in models]
+        self.only = only
+        limits = [model.max_positions for model in models if model.max_positions is not None]
+        self.max_positions = min(limits, default=None)
+
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
+        """One request after the other."""
+        for request in requests:
+            yield beam_search(
+                ModelStepper(self.models, source_tensor(request.sources).to(self.device)),
+                request.limits,
+                beam_size=config.beam_size,
+                length_penalty=config.length_penalty,
+                n_best=n_best,
+                only=self.only(request.texts, request.limits) if self.only else None,
+            )
+
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """By forced decoding, as one batch."""
+        log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
+        sums: list[float] = log_probs.double().sum(dim=1).tolist()
+        return sums

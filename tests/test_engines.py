@@ -1,0 +1,237 @@
+"""The fast engine is the same model: converted without loss, checked before it is used, kept and found again."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import transduce
+from corpora import reverse_texts, write_texts
+from transduce.bundle import describe
+from transduce.config import BOS, DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.engines import conversion, fast
+from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine, max_positions
+from transduce.decoding.engines.engine import Engine, Request, penalty
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.errors import UserError
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq
+
+SMALL = ModelConfig(
+    vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
+)
+KINDS = {
+    "post": SMALL,
+    "pre": replace(SMALL, norm="pre"),
+    "gelu": replace(SMALL, activation="gelu"),
+    "silu": replace(SMALL, activation="silu", norm="pre"),
+    "learned": replace(SMALL, positions="learned", max_positions=64),
+    "separate": replace(SMALL, source_vocab_size=30, num_encoder_layers=3, num_decoder_layers=1),
+}
+GENERATOR = torch.Generator().manual_seed(1)
+SOURCES = [torch.randint(4, 30, (length,), generator=GENERATOR).tolist() for length in (1, 1, 3, 7, 7, 12, 20)]
+
+
+def lively(config: ModelConfig) -> Seq2Seq:
+    """A model whose weights, norms and biases too, are large enough that everything matters."""
+    model, generator = build(config), torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data.mul_(1.6).add_(torch.randn(weight.shape, generator=generator), alpha=0.1)
+    return model.eval()
+
+
+def converted(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str = "float32") -> CTranslate2Engine:
+    conversion.convert(model, config, folder, compute_type)
+    return CTranslate2Engine(folder, compute_type, max_positions(config), threads=1)
+
+
+def search(engine: Engine, sources: list[list[int]], limit: int, **options: float) -> list[tuple[float, list[int]]]:
+    """The best of each sentence."""
+    config = replace(DecodeConfig(), **options)
+    [found] = engine.search([Request([""] * len(sources), sources, [limit] * len(sources))], config, 1)
+    return [(best.score, best.tokens) for [best] in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_converted_model_is_the_same_model(kind, tmp_path):
+    model = lively(KINDS[kind])
+    ours, theirs = TorchEngine([model]), converted(model, KINDS[kind], tmp_path)
+    targets = [source[::-1] for source in SOURCES]
+    assert theirs.log_probs(SOURCES, targets) == pytest.approx(ours.log_probs(SOURCES, targets), rel=1e-4, abs=1e-3)
+    expected, found = (search(engine, SOURCES, 25, beam_size=1) for engine in (ours, theirs))
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+    beams = search(theirs, SOURCES, 25, beam_size=4, length_penalty=1.0)  # whose end has another rule than ours
+    scored = ours.log_probs(SOURCES, [tokens for _, tokens in beams])
+    reported = [score * penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
+    assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
+
+
+def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):
+    model = lively(SMALL)
+    ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
+    long = torch.randint(4, 40, (700,), generator=GENERATOR).tolist()
+    assert theirs.max_positions == POSITIONS
+    assert theirs.log_probs([long], [long]) == pytest.approx(ours.log_probs([long], [long]), rel=1e-4)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_what_reaches_the_limit_is_made_to_end_and_scored_as_such(limit, tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
+    ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
+    expected, found = (search(engine, SOURCES, limit, beam_size=1) for engine in (ours, theirs))
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+
+
+def test_converting_does_not_touch_the_model(tmp_path):
+    model = lively(SMALL)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    converted(model, SMALL, tmp_path, "int8")
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_no_special_piece_is_proposed(tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[:4] *= 5  # logits of PAD, BOS and UNK would often be the highest
+    [tokens] = [tokens for _, tokens in search(converted(model, SMALL, tmp_path), [[5, 6]], 30, beam_size=1)]
+    assert min(tokens, default=4) >= 4 and BOS not in tokens
+
+
+# -- the cache --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has begun to learn to reverse words."""
+    folder = tmp_path_factory.mktemp("engines")
+    options = {
+        "data.corpora": [{"files": list(write_texts(folder, "train", 300, seed=0))}],
+        "data.vocab_size": 300,
+        "data.max_tokens": 256,
+        "data.holdout": 20,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "model.d_model": 32,
+        "model.d_ff": 64,
+        "model.num_heads": 2,
+        "train.steps": 150,
+        "train.warmup": 50,
+        "train.save_every": 50,
+        "train.validate_every": 150,
+        "train.threads": 1,
+    }
+    return transduce.train(options, str(folder / "model")).folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "transduce" / "engines"
+
+
+def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
+    for model in trained, trained / ".." / trained.name:
+        translator = transduce.load(model)
+        assert translator.engine.name.startswith("CTranslate2, ")
+    said = capfd.readouterr().err
+    assert said.count("Making a fast engine") == 1 and "20 sentences are translated as by our own search" in said
+    [kept] = cache.iterdir()
+    check = json.loads((kept / "check.json").read_text())
+    assert check["sentences"] == 20 and check["worse"] <= fast.TOLERANCE
+    sources = reverse_texts(40, seed=3)[0]
+    exact = transduce.load(trained, engine="torch")
+    scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
+    ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
+    assert theirs > ours - 0.1
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_kept_engine_translates_without_torch(trained):
+    transduce.load(trained)
+    code = f"import sys, transduce; print(transduce.load({str(trained)!r}).translate(['a b'])[0].text); "
+    found = subprocess.run(
+        [sys.executable, "-c", code + "print('torch' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines()[-1] == "False" and "Making" not in found.stderr
+
+
+def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(trained, cache, tmp_path, capfd):
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    transduce.load(trained)
+    [kept] = cache.iterdir()
+    (kept / "model.bin").write_bytes(b"short")
+    transduce.load(trained).translate(["a b"])
+    assert capfd.readouterr().err.count("Making a fast engine") == 2
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps(manifest))  # other bytes: as good as another model
+    transduce.load(other)
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd):
+    """One matrix of the converted model is wrong: it must be noticed, and our own search must take its place."""
+
+    def damaged(model: Seq2Seq, *rest: object) -> None:
+        kept = model.decoder[0].feed_forward.out.weight
+        before = kept.data.clone()
+        kept.data.normal_(std=2.0, generator=torch.Generator().manual_seed(0))
+        convert(model, *rest)
+        kept.data.copy_(before)
+
+    convert = conversion.convert
+    monkeypatch.setattr(conversion, "convert", damaged)
+    assert transduce.load(trained).engine.name == "torch"
+    assert "That is too much; our own search is used." in capfd.readouterr().err
+    monkeypatch.setattr(conversion, "convert", convert)
+    assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
+    with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
+        transduce.load(trained, engine="ctranslate2")
+
+
+def test_who_was_first_is_believed(trained, cache):
+    transduce.load(trained)
+    [kept] = cache.iterdir()
+    assert fast._make(trained, describe(trained).config, kept, 1) == fast._kept(kept)
+    assert [each.name for each in cache.iterdir()] == [kept.name]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"kind": "recurrent"}, r"it knows Transformers only, not model\.kind = recurrent"),
+        ({"experts": 4}, r"it knows no experts \(model\.experts\)"),
+        ({"window": 3}, r"it does not know model\.window = 3"),
+        ({"attention": "additive"}, r"it does not know model\.attention = additive"),
+        ({"d_k": 3}, r"it does not know model\.d_k = 3"),
+    ],
+)
+def test_models_that_it_does_not_know_are_refused_by_option(changed, why, trained):
+    config = RunConfig(model=replace(SMALL, **changed))
+    assert re.fullmatch(why, fast.refusal(config, trained))
+
+
+def test_an_ensemble_and_a_device_keep_to_our_own_search(trained, cache):
+    assert transduce.load([trained, trained]).engine.name == "torch"
+    with pytest.raises(UserError, match="can't have the engine ctranslate2: it is for one model, not an ensemble"):
+        transduce.load([trained, trained], engine="ctranslate2")
+    assert not cache.exists()
+
+
+@pytest.mark.usefixtures("cache")
+def test_without_the_package_our_own_search_is_used(trained, monkeypatch):
+    monkeypatch.setattr(fast, "find_spec", lambda _: None)
+    assert transduce.load(trained).engine.name == "torch"
+    with pytest.raises(UserError, match=r"pip install 'transduce\[fast\]'"):
+        transduce.load(trained, engine="ctranslate2")
