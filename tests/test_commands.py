@@ -238,7 +238,9 @@ def test_what_is_cut_off_is_said_and_flagged(place, capsys):
     flags = [json.loads(line)["flags"] for line in found.split("\n")[:-1]]
     cut = sum(each == ["cut"] for each in flags)
     assert status == 0 and cut > 0
-    assert said.splitlines()[-1].startswith(f"{cut} translations were cut off at the length limit (decode.max_extra_tokens)")
+    assert said.splitlines()[-1].startswith(
+        f"{cut} translations were cut off at the length limit (decode.max_extra_tokens)"
+    )
     assert run(capsys, *command)[1].count("\n") == 12
 
 

@@ -129,6 +129,19 @@ def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
         translator.translate(["dog"])
 
 
+def test_what_is_repeated_is_searched_once(translator, monkeypatch):
+    asked: list[str] = []
+    search = translator.engine.search
+    monkeypatch.setattr(
+        translator.engine,
+        "search",
+        lambda requests, *rest: [asked.extend(each.texts) for each in requests] and search(requests, *rest),
+    )
+    found = translator.translate(["dog", "red house", "", "dog", "dog "])
+    assert sorted(asked) == ["dog", "dog ", "red house"]
+    assert found[0] == found[3] and found[2] == BLANK
+
+
 def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):
     monkeypatch.setattr(translator_module, "CHUNK", 5)
     found = itertools.islice(translator.translate_lines(itertools.cycle(SOURCES)), 12)

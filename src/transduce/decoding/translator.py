@@ -4,7 +4,7 @@ A text is one line. Lines in are lines out, in order; how they are sorted and ba
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -79,52 +79,56 @@ class Translator:
         self._check_lengths("Target", target_ids, places, 1)
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
-        for batch in batches(lengths, self._budget):
+        for batch in batches(lengths, self.engine.budget(self.config)):
             found = self.engine.log_probs([source_ids[i] for i in batch], [target_ids[i] for i in batch])
             for i, log_prob in zip(batch, found, strict=True):
                 length = len(target_ids[i]) + 1
                 scored[places[i]] = Scored(log_prob, length, log_prob / penalty(length, self.config.length_penalty))
         return scored
 
-    @property
-    def _budget(self) -> int:
-        """Source tokens of a batch, padding counted."""
-        return self.config.max_tokens // (self.config.beam_size * self.engine.parallel)
-
     def _translate(self, texts: list[str], n_best: int, first: int) -> list[Translation]:
         """The texts are numbered from `first` in what is raised."""
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
         _check_lines(texts, first)
-        places = [i for i, text in enumerate(texts) if text.strip()]
-        sources = self.tokenizer.encode_source([texts[i] for i in places])
-        self._check_lengths("Source", sources, places, first)
-        translations = [BLANK] * len(texts)
-        together = list(batches([len(source) + 1 for source in sources], self._budget))
-        requests = [self.request([texts[places[i]] for i in batch], [sources[i] for i in batch]) for batch in together]
-        found = self.engine.search(requests, self.config, n_best)
-        for batch, request, hypotheses in zip(together, requests, found, strict=True):
-            for i, limit, each in zip(batch, request.limits, hypotheses, strict=True):
-                translations[places[i]] = self._translation(each, limit)
-        return translations
+        places: dict[str, int] = {}  # of what is not blank; what is repeated is searched once
+        for place, text in enumerate(texts):
+            if text.strip():
+                places.setdefault(text, place)
+        distinct = list(places)
+        sources = self.tokenizer.encode_source(distinct)
+        self._check_lengths("Source", sources, list(places.values()), first)
+        together = list(batches([len(source) + 1 for source in sources], self.engine.budget(self.config)))
+        requests = [self.request([distinct[i] for i in batch], [sources[i] for i in batch]) for batch in together]
+        found: list[list[Hypothesis]] = [[]] * len(distinct)
+        for batch, hypotheses in zip(together, self.engine.search(requests, self.config, n_best), strict=True):
+            for i, each in zip(batch, hypotheses, strict=True):
+                found[i] = each
+        limits = [self._limit(len(source)) for source in sources]
+        translations = dict(zip(distinct, self._translations(found, limits), strict=True))
+        return [translations.get(text, BLANK) for text in texts]
 
     def request(self, texts: list[str], sources: list[list[int]]) -> Request:
         """What to ask an engine for, of texts and their ids."""
         return Request(texts, sources, [self._limit(len(source)) for source in sources])
 
-    def _translation(self, hypotheses: list[Hypothesis], limit: int) -> Translation:
-        """The best of a sentence's hypotheses with the others as its alternatives."""
-        if not hypotheses:
+    def _translations(self, found: list[list[Hypothesis]], limits: list[int]) -> list[Translation]:
+        """The best of each sentence's hypotheses with the others as its alternatives."""
+        if not all(found):
             raise UserError(
                 "The model's probabilities are not numbers: its weights are damaged; use another checkpoint."
             )
-        texts = self.tokenizer.decode([hypothesis.tokens for hypothesis in hypotheses])
-        ranked = []
-        for text, (score, tokens) in zip(texts, hypotheses, strict=True):
-            flags = (CUT,) if len(tokens) == limit else ()
-            ranked.append(Translation(text, score, tuple(self.tokenizer.target_pieces(tokens)), (), flags))
-        best = ranked[0]
-        return Translation(best.text, best.score, best.tokens, tuple(ranked[1:]), best.flags)
+        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
+        translations = []
+        for hypotheses, limit in zip(found, limits, strict=True):
+            best, *others = (
+                Translation(
+                    next(texts), score, tuple(self.tokenizer.target_pieces(tokens)), (), (CUT,) * (len(tokens) == limit)
+                )
+                for score, tokens in hypotheses
+            )
+            translations.append(replace(best, alternatives=tuple(others)))
+        return translations
 
     def _limit(self, source_length: int) -> int:
         """The longest translation in tokens, EOS not counted; the decoder's input is one longer, by BOS."""

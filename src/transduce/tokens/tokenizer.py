@@ -172,7 +172,7 @@ class _Vocabulary:
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self.processor.id_to_piece(int(token)) for token in ids]
+        return self.processor.id_to_piece([int(token) for token in ids])
 
 
 def _open(model: bytes) -> sentencepiece.SentencePieceProcessor:

@@ -6,7 +6,7 @@ from pathlib import Path
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
 
-PATIENCE = 2  # beams of complete hypotheses that end a search; with one it finds something else in 2 of 100 sentences
+PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
 POSITIONS = 4096  # that a converted model knows, where ours knows any
 
 
@@ -29,11 +29,15 @@ class CTranslate2Engine:
         """threads: so many requests are searched at the same time, each by one thread."""
         import ctranslate2
 
-        self.name, self.parallel = f"CTranslate2, {compute_type}", threads
+        self.name = f"CTranslate2, {compute_type}"
         self.max_positions: int | None = max_positions
         self._translator = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
         )
+
+    def budget(self, config: DecodeConfig) -> int:
+        """Few: its matrix products are fast with few rows already, and small requests occupy all threads to the end."""
+        return min(512, 1024 // config.beam_size, config.max_tokens // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """Its search ends a beam by another rule than ours; of the hypotheses it finds, ours chooses the best."""

@@ -28,8 +28,11 @@ class Engine(Protocol):
     """A model, or an ensemble, that can be searched."""
 
     name: str  # for people
-    parallel: int  # requests that are searched at the same time
     max_positions: int | None  # the longest sequence, EOS counted; None: any
+
+    def budget(self, config: DecodeConfig) -> int:
+        """The source tokens, EOS and padding counted, of a request that it is fast with."""
+        ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """What is found for every request, in order, at most n_best translations a sentence."""

@@ -34,7 +34,6 @@ FORMAT = 1  # of what is kept; another one is made anew
 CHECK = "check.json"
 CHECKED = 128  # sentences
 TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by
-TOKENS = 1024  # of a batch of sentences
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
 
 
@@ -147,7 +146,7 @@ def _requests(translator: Translator, texts: list[str]) -> list[Request]:
     fitting = [i for i, source in enumerate(sources) if len(source) < most]
     return [
         translator.request([texts[fitting[i]] for i in batch], [sources[fitting[i]] for i in batch])
-        for batch in batches([len(sources[i]) + 1 for i in fitting], TOKENS)
+        for batch in batches([len(sources[i]) + 1 for i in fitting], translator.engine.budget(translator.config))
     ]
 
 

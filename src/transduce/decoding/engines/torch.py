@@ -15,7 +15,7 @@ from transduce.model.seq2seq import Seq2Seq
 class TorchEngine:
     """A model, or an ensemble of models with one vocabulary."""
 
-    name, parallel = "torch", 1
+    name = "torch"
 
     def __init__(
         self,
@@ -32,6 +32,10 @@ class TorchEngine:
         self.only = only
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
+
+    def budget(self, config: DecodeConfig) -> int:
+        """As many as the memory is meant for."""
+        return config.max_tokens // config.beam_size
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """One request after the other."""
