@@ -200,6 +200,15 @@ def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd
         transduce.load(trained, engine="ctranslate2")
 
 
+def test_where_nothing_can_be_kept_it_is_made_every_time(trained, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    for _ in range(2):
+        assert transduce.load(trained).engine.name.startswith("CTranslate2, ")
+    assert capfd.readouterr().err.count("for now: the cache can't be written to") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_who_was_first_is_believed(trained, cache):
     transduce.load(trained)
     [kept] = cache.iterdir()

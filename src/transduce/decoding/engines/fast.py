@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
@@ -67,20 +68,29 @@ def refusal(config: RunConfig, folder: Path) -> str:
 def fast_engine(folder: Path, config: RunConfig, threads: int) -> CTranslate2Engine | None:
     """From the cache, or made now; None if what can be made translates worse than our own search.
 
-    Raises UserError if the cache can't be written. The model is one without `refusal`.
+    The model is one without `refusal`. Where nothing can be kept, it is made every time.
     """
-    place = _cache() / _key(folder)
-    check = _kept(place)
-    if check is None:
-        say(f"Making a fast engine for {folder}, once; it is kept in {place}")
-        check = _make(folder, config, place, threads)
-    if not check.compute_type:
+    with tempfile.TemporaryDirectory() as passing:  # an engine that is loaded needs no files
+        cache = _cache()
+        place = (cache or Path(passing)) / _key(folder)
+        check = _kept(place)
+        if check is None:
+            kept = f"once; it is kept in {place}" if cache else "for now: the cache can't be written to"
+            say(f"Making a fast engine for {folder}, {kept}")
+            check = _make(folder, config, place, threads)
+        if not check.compute_type:
+            return None
+        return CTranslate2Engine(place, check.compute_type, max_positions(config.model), threads)
+
+
+def _cache() -> Path | None:
+    """The folder that engines are kept in; None if it can't be written to."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
         return None
-    return CTranslate2Engine(place, check.compute_type, max_positions(config.model), threads)
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def _key(folder: Path) -> str:
@@ -109,7 +119,6 @@ def _make(folder: Path, config: RunConfig, place: Path, threads: int) -> Check:
     requests = _requests(Translator(own, model.tokenizer, config.decode), _texts(folder))
     expected = list(own.search(requests, config.decode, 1))
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
         with write_folder(place) as aside:
             for compute_type in COMPUTE_TYPES:
                 convert(model.model, config.model, aside, compute_type)
