@@ -41,17 +41,17 @@ def load(
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     config = bundle.describe(paths[0]).config
-    decode = decode_config(config, options or {})
+    decode, tokenizer = decode_config(config, options or {}), _tokenizer(paths, threads or cores())
     if engine != "torch":
         found = _fast(paths, config, device, threads or cores())
         if not isinstance(found, str):
-            return Translator(found, _tokenizer(paths, threads or cores()), decode)
+            return Translator(found, tokenizer, decode)
         if engine == "ctranslate2":
             raise UserError(f"{paths[0]} can't have the engine ctranslate2: {found}.")
     from transduce.decoding.engines.torch import TorchEngine
 
     models = load_models(paths, device=device, threads=threads)
-    return Translator(TorchEngine([model.model for model in models]), _tokenizer(paths, threads or cores()), decode)
+    return Translator(TorchEngine([model.model for model in models]), tokenizer, decode)
 
 
 def load_models(
