@@ -1,0 +1,196 @@
+"""Training: target tokens a second, beside transformers' Marian in a plain loop, on the same batches.
+
+    python benchmarks/training.py DATA --peer PYTHON [--shapes small base] [--rounds 5] [--seconds 20] [--threads 2]
+
+DATA is what `transduce prepare … data.vocab_size=8000` wrote; PYTHON that of an environment with the same torch and
+`transformers`. Both learn from the same padded batches of up to 4,096 tokens, in bfloat16 where the processor has it
+(--float32: not), dropout 0.1, label smoothing 0.1, Adam; each measurement is a process of its own, and they take turns.
+The first three updates are left out. The loss after the last update of the shorter run shows that both learn.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+SHAPES = {"small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8)}  # layers, d_model, d_ff, heads
+WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
+Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]  # src, tgt_in, tgt_out -> loss a token
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--peer", help="python with torch and transformers")
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--float32", action="store_true")
+    parser.add_argument(
+        "--side", choices=("transduce", "peer"), help="measure this one; DATA is then a file of batches"
+    )
+    arguments = parser.parse_args()
+    if arguments.side:
+        print(json.dumps(measure(arguments)))
+    else:
+        compare(arguments)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Both sides in turns, and the table."""
+    own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
+    print("| shape | | tokens/s | in those of transformers | first update after | peak memory | loss a token |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        batches = Path(folder) / "batches.npz"
+        write_batches(arguments.data, batches)
+        for shape in arguments.shapes:
+            rows: dict[str, list[dict[str, Any]]] = {"transduce": [], "peer": []}
+            for _ in range(arguments.rounds):
+                for side, python in (("transduce", sys.executable), ("peer", arguments.peer)):
+                    command = [python, __file__, str(batches), f"--side={side}", f"--shapes={shape}", *own]
+                    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                    rows[side].append(json.loads(run.stdout.splitlines()[-1]))
+            updates = min(len(row["losses"]) for each in rows.values() for row in each) - 1
+            pairs = zip(rows["transduce"], rows["peer"], strict=True)
+            ratios = sorted(ours["speed"] / theirs["speed"] for ours, theirs in pairs)
+            for side, each in rows.items():
+                speed, first, memory = (
+                    statistics.median(row[key] for row in each) for key in ("speed", "first", "memory")
+                )
+                times = (
+                    f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+                    if side == "transduce"
+                    else ""
+                )
+                name = "transformers" if side == "peer" else side
+                loss = statistics.mean(row["losses"][updates] for row in each)
+                print(
+                    f"| {shape} | {name} | {speed:,.0f} | {times} | {first:.0f} s | {memory:,.0f} MiB | {loss:.2f} |",
+                    flush=True,
+                )
+
+
+def write_batches(data: Path, file: Path) -> None:
+    """The first batches of an epoch, as the peer can read them."""
+    from transduce.model.batch import make_batch
+    from transduce.preparation import open_prepared
+
+    mixture, arrays = open_prepared(data).mixture, {}
+    epoch = mixture.epoch(1, budget=BUDGET, accumulate=1, seed=1)
+    for number, [batch] in enumerate(epoch[:BATCHES]):
+        made = make_batch([mixture.source(i) for i in batch], [mixture.target(i) for i in batch])
+        arrays |= {f"{name}-{number}": tensor.numpy() for name, tensor in zip("sio", made[:3], strict=True)}
+    np.savez(file, **arrays)
+
+
+def read_batches(file: Path) -> Iterator[tuple[torch.Tensor, ...]]:
+    """src, tgt_in and tgt_out of one batch after the other, without end."""
+    with np.load(file) as arrays:
+        loaded = dict(arrays)
+    while True:
+        for number in range(len(loaded) // 3):
+            yield tuple(torch.from_numpy(loaded[f"{name}-{number}"]) for name in "sio")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """One side: learn for so many seconds."""
+    began = time.perf_counter()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    learn = {"transduce": transduce_learner, "peer": peer_learner}[arguments.side](
+        SHAPES[arguments.shapes[0]], not arguments.float32
+    )
+    losses: list[float] = []
+    tokens, start, first = 0, 0.0, 0.0
+    for src, tgt_in, tgt_out in read_batches(arguments.data):
+        losses.append(learn(src, tgt_in, tgt_out))
+        first = first or time.perf_counter() - began
+        if len(losses) == WARM:
+            start = time.perf_counter()
+        elif len(losses) > WARM:
+            tokens += int((tgt_out != PAD).sum())
+            if time.perf_counter() - start > arguments.seconds:
+                break
+    speed = tokens / (time.perf_counter() - start)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"speed": speed, "first": first, "memory": memory, "losses": losses}
+
+
+def transduce_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
+    from transduce.allocator import keep_memory
+    from transduce.config import configure
+    from transduce.model.batch import Batch
+    from transduce.model.build import build
+    from transduce.training.optimizer import make_optimizer
+    from transduce.training.update import update
+
+    layers, d_model, d_ff, heads = shape
+    config = configure({
+        "model.vocab_size": 8000,
+        "model.num_encoder_layers": layers,
+        "model.num_decoder_layers": layers,
+        "model.d_model": d_model,
+        "model.d_ff": d_ff,
+        "model.num_heads": heads,
+        "model.dropout": 0.1,
+        "train.precision": "bfloat16" if bfloat16 else "float32",
+    })  # fmt: skip
+    keep_memory()
+    model = build(config.model).train()
+    optimizer, step = make_optimizer(model.parameters(), config.train), 0
+
+    def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
+        nonlocal step
+        step += 1
+        batch = Batch(src, tgt_in, tgt_out, int((tgt_out != PAD).sum()))
+        outcome = update(model, optimizer, [batch], step=step, rate=step * 5e-6, train=config.train)
+        return outcome.loss / batch.num_tokens
+
+    return learn
+
+
+def peer_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
+    from transformers import MarianConfig, MarianMTModel
+
+    layers, d_model, d_ff, heads = shape
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder")
+             for name, value in (("layers", layers), ("ffn_dim", d_ff), ("attention_heads", heads))}  # fmt: skip
+    model = MarianMTModel(
+        MarianConfig(vocab_size=8000, d_model=d_model, activation_function="relu", dropout=0.1, attention_dropout=0.0,
+                     activation_dropout=0.0, scale_embedding=True, pad_token_id=PAD, bos_token_id=1, eos_token_id=2,
+                     decoder_start_token_id=1, forced_eos_token_id=None, init_std=d_model**-0.5, **sizes)
+    ).train()  # fmt: skip
+    optimizer, step = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True), 0
+    criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
+
+    def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
+        nonlocal step
+        step += 1
+        optimizer.param_groups[0]["lr"] = step * 5e-6
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+            mask = (src != PAD).long()
+            logits = model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in, use_cache=False).logits
+            loss = criterion(logits.flatten(0, 1), tgt_out.flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item()
+
+    return learn
+
+
+if __name__ == "__main__":
+    main()
