@@ -15,7 +15,8 @@ import torch
 import transduce
 from corpora import reverse_texts, write_texts
 from transduce.bundle import describe
-from transduce.config import BOS, DecodeConfig, ModelConfig, RunConfig
+from transduce.config import DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding import loading
 from transduce.decoding.engines import conversion, fast
 from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Engine, Request, penalty
@@ -101,9 +102,20 @@ def test_converting_does_not_touch_the_model(tmp_path):
 
 def test_no_special_piece_is_proposed(tmp_path):
     model = lively(SMALL)
-    model.embedding.weight.data[:4] *= 5  # logits of PAD, BOS and UNK would often be the highest
-    [tokens] = [tokens for _, tokens in search(converted(model, SMALL, tmp_path), [[5, 6]], 30, beam_size=1)]
-    assert min(tokens, default=4) >= 4 and BOS not in tokens
+    model.embedding.weight.data[[0, 1, 3]] *= 5  # logits of PAD, BOS and UNK are often the highest
+    engine = converted(model, SMALL, tmp_path)
+    [free] = engine._translator.translate_batch([["5", "6", "2"]], beam_size=1, max_decoding_length=30)
+    assert {"0", "1", "3"} & {*free.hypotheses[0]}
+    [(_, tokens)] = search(engine, [[5, 6]], 30, beam_size=1)
+    assert tokens and min(tokens) >= 4
+
+
+def test_alternatives_that_are_cut_are_different(tmp_path):
+    engine, config = converted(lively(SMALL), SMALL, tmp_path), DecodeConfig(beam_size=4)
+    [found] = engine.search([Request([""] * 7, SOURCES, [1, 2, 2, 3, 4, 5, 20])], config, 4)
+    for hypotheses, limit in zip(found, [1, 2, 2, 3, 4, 5, 20], strict=True):
+        assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses) >= 1
+        assert max(len(each.tokens) for each in hypotheses) <= limit
 
 
 # -- the cache --------------------------------------------------------------------------------------------
@@ -136,6 +148,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(fast, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
     return tmp_path / "cache" / "transduce" / "engines"
 
 
@@ -152,7 +165,7 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
     exact = transduce.load(trained, engine="torch")
     scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
     ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
-    assert theirs > ours - 0.1
+    assert theirs > ours - 0.5
 
 
 @pytest.mark.usefixtures("cache")
@@ -170,8 +183,11 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(traine
     shutil.copytree(trained, other)
     transduce.load(trained)
     [kept] = cache.iterdir()
-    (kept / "model.bin").write_bytes(b"short")
+    damaged = bytearray((kept / "model.bin").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (kept / "model.bin").write_bytes(damaged)
     transduce.load(trained).translate(["a b"])
+    assert [path.name for path in cache.iterdir()] == [kept.name]
     assert capfd.readouterr().err.count("Making a fast engine") == 2
     manifest = json.loads((other / "manifest.json").read_text())
     (other / "manifest.json").write_text(json.dumps(manifest))  # other bytes: as good as another model
@@ -193,20 +209,43 @@ def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd
     convert = conversion.convert
     monkeypatch.setattr(conversion, "convert", damaged)
     assert transduce.load(trained).engine.name == "torch"
-    assert "That is too much; our own search is used." in capfd.readouterr().err
+    assert "Our own search is used." in capfd.readouterr().err
     monkeypatch.setattr(conversion, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
     with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
         transduce.load(trained, engine="ctranslate2")
 
 
-def test_where_nothing_can_be_kept_it_is_made_every_time(trained, tmp_path, monkeypatch, capfd):
+def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    for _ in range(2):
-        assert transduce.load(trained).engine.name.startswith("CTranslate2, ")
-    assert capfd.readouterr().err.count("for now: the cache can't be written to") == 2
+    assert transduce.load(trained).engine.name == "torch"
+    assert "There is no fast engine, it can't be made: " in capfd.readouterr().err
+    assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
+    assert "made for this once" in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), RuntimeError("no home")])
+def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, trained, cache, monkeypatch, capfd):
+    monkeypatch.setattr(fast, "_make", lambda *_: (_ for _ in ()).throw(error))
+    assert transduce.load(trained).engine.name == "torch"
+    assert f"it can't be made: {error}" in capfd.readouterr().err
+    with pytest.raises(UserError, match="can't have the engine ctranslate2: it can't be made: "):
+        transduce.load(trained, engine="ctranslate2")
+    assert not list(cache.iterdir())
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_processor_without_int8_has_float32(trained, monkeypatch):
+    class Limited(CTranslate2Engine):
+        def __init__(self, folder: Path, compute_type: str, *rest: int):
+            if compute_type == "int8":
+                raise ValueError("Requested int8 compute type")
+            super().__init__(folder, compute_type, *rest)
+
+    monkeypatch.setattr(fast, "CTranslate2Engine", Limited)
+    assert transduce.load(trained).engine.name == "CTranslate2, float32"
 
 
 def test_who_was_first_is_believed(trained, cache):
@@ -231,11 +270,14 @@ def test_models_that_it_does_not_know_are_refused_by_option(changed, why, traine
     assert re.fullmatch(why, fast.refusal(config, trained))
 
 
-def test_an_ensemble_and_a_device_keep_to_our_own_search(trained, cache):
+def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatch):
     assert transduce.load([trained, trained]).engine.name == "torch"
     with pytest.raises(UserError, match="can't have the engine ctranslate2: it is for one model, not an ensemble"):
         transduce.load([trained, trained], engine="ctranslate2")
+    monkeypatch.setattr(loading, "has_gpu", lambda: True)
+    assert transduce.load(trained).engine.name == "torch"
     assert not cache.exists()
+    assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
 
 
 @pytest.mark.usefixtures("cache")

@@ -13,6 +13,7 @@ from transduce.decoding.engines.engine import Engine
 from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
+from transduce.journal import say
 from transduce.preparation import cores
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -43,7 +44,7 @@ def load(
     config = bundle.describe(paths[0]).config
     decode, tokenizer = decode_config(config, options or {}), _tokenizer(paths, threads or cores())
     if engine != "torch":
-        found = _fast(paths, config, device, threads or cores())
+        found = _fast(paths, config, device, threads or cores(), asked=engine == "ctranslate2")
         if not isinstance(found, str):
             return Translator(found, tokenizer, decode)
         if engine == "ctranslate2":
@@ -67,15 +68,25 @@ def load_models(
     return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
 
 
-def _fast(paths: Sequence[Path], config: RunConfig, device: "torch.device | str | None", threads: int) -> Engine | str:
-    """The fast engine, or why there is none."""
+def _fast(
+    paths: Sequence[Path], config: RunConfig, device: "torch.device | str | None", threads: int, *, asked: bool
+) -> Engine | str:
+    """The fast engine, or why there is none; nothing that goes wrong in making it keeps a model from translating."""
     if len(paths) > 1:
         return "it is for one model, not an ensemble"
     if why := refusal(config, paths[0]):
         return why
-    if str(device) != "cpu" if device else has_gpu():
+    if device is not None and str(device) != "cpu":
         return "it is for CPUs here"
-    found = fast_engine(paths[0], config, threads)
+    try:
+        if device is None and not asked and has_gpu():
+            return "our own search uses the GPU"
+        found = fast_engine(paths[0], config, threads, keep=not asked)
+    except (ImportError, LookupError, OSError, RuntimeError, UserError, ValueError) as error:
+        why = f"it can't be made: {str(error).rstrip('.')}"
+        if not asked:
+            say(f"There is no fast engine, {why}")
+        return why
     return found or "what it translates is worse than what our own search finds"
 
 

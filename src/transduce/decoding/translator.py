@@ -61,7 +61,7 @@ class Translator:
             first += len(chunk)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
-        """How probable each target is as the translation of its source, by forced decoding.
+        """How probable each target is as the translation of its source, by forced decoding with the engine.
 
         A target is split into pieces as the tokenizer does it; a search may have found the same text in other pieces,
         and then reported the score of those. A blank pair has probability 1, as in translation. Raises UserError as
@@ -137,12 +137,12 @@ class Translator:
         return limit if most is None else min(limit, most - 1)
 
     def _check_lengths(self, side: str, rows: list[list[int]], places: list[int], first: int) -> None:
-        most = self.engine.max_positions
+        most, other = self.engine.max_positions, "" if self.engine.name == "torch" else ", or try --engine torch"
         for row, place in zip(rows, places, strict=True):
             if most is not None and len(row) + 1 > most:
                 raise UserError(
                     f"{side} text {first + place} has {len(row)} tokens, and the model knows positions for "
-                    f"{most - 1}; split it into shorter ones."
+                    f"{most - 1}; split it into shorter ones{other}."
                 )
 
 

@@ -57,16 +57,24 @@ class CTranslate2Engine:
             )
             for request in requests
         ]
+        alpha = config.length_penalty
         for request, results in zip(requests, jobs, strict=True):
-            found = []
-            for source, limit, job in zip(request.sources, request.limits, results, strict=True):
+            log_probs: list[dict[tuple[int, ...], float]] = []  # of each sentence by its hypotheses' tokens
+            cut: dict[tuple[int, tuple[int, ...]], None] = {}
+            for i, (limit, job) in enumerate(zip(request.limits, results, strict=True)):
                 result = job.result()
-                ranked = [
-                    self._hypothesis(source, [int(token) for token in tokens], score, limit, config.length_penalty)
-                    for tokens, score in zip(result.hypotheses, result.scores, strict=True)
-                ]
-                found.append(sorted(ranked, key=lambda each: -each.score)[:n_best])
-            yield found
+                log_probs.append({})
+                for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+                    tokens = tuple(map(int, pieces[:limit]))
+                    if len(pieces) < limit:
+                        log_probs[i][tokens] = score * (len(tokens) + 1) ** alpha  # it divides by length ^ alpha
+                    else:  # to be made to end there, as ours is
+                        cut[i, tokens] = None
+            if cut:
+                scored = self.log_probs([request.sources[i] for i, _ in cut], [tokens for _, tokens in cut])
+                for (i, tokens), log_prob in zip(cut, scored, strict=True):
+                    log_probs[i][tokens] = log_prob
+            yield [_best(each, alpha, n_best) for each in log_probs]
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """By forced decoding, as one batch."""
@@ -77,11 +85,8 @@ class CTranslate2Engine:
         )
         return [sum(result.log_probs) for result in results]
 
-    def _hypothesis(self, source: list[int], tokens: list[int], score: float, limit: int, alpha: float) -> Hypothesis:
-        """With the score that ours would have given; what reached the limit is made to end there, as ours does."""
-        if len(tokens) < limit:
-            log_prob = score * (len(tokens) + 1) ** alpha  # it divides by the length to the power of alpha
-        else:
-            tokens = tokens[:limit]
-            [log_prob] = self.log_probs([source], [tokens])
-        return Hypothesis(log_prob / penalty(len(tokens) + 1, alpha), tokens)
+
+def _best(log_probs: dict[tuple[int, ...], float], alpha: float, n_best: int) -> list[Hypothesis]:
+    """The best of one sentence's hypotheses, as ours would rank them."""
+    found = [Hypothesis(value / penalty(len(tokens) + 1, alpha), list(tokens)) for tokens, value in log_probs.items()]
+    return sorted(found, key=lambda each: -each.score)[:n_best]

@@ -5,6 +5,7 @@
 The digest is that of the model's manifest, so that another model never finds it. The model folder is not written to.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -65,32 +66,40 @@ def refusal(config: RunConfig, folder: Path) -> str:
     return ""
 
 
-def fast_engine(folder: Path, config: RunConfig, threads: int) -> CTranslate2Engine | None:
+def fast_engine(folder: Path, config: RunConfig, threads: int, *, keep: bool) -> CTranslate2Engine | None:
     """From the cache, or made now; None if what can be made translates worse than our own search.
 
-    The model is one without `refusal`. Where nothing can be kept, it is made every time.
+    The model is one without `refusal`. Where it can't be kept, UserError is raised if `keep`; otherwise it is made for
+    this once. Whatever else goes wrong in making it is raised, too.
     """
-    with tempfile.TemporaryDirectory() as passing:  # an engine that is loaded needs no files
-        cache = _cache()
-        place = (cache or Path(passing)) / _key(folder)
-        check = _kept(place)
-        if check is None:
-            kept = f"once; it is kept in {place}" if cache else "for now: the cache can't be written to"
-            say(f"Making a fast engine for {folder}, {kept}")
-            check = _make(folder, config, place, threads)
-        if not check.compute_type:
-            return None
-        return CTranslate2Engine(place, check.compute_type, max_positions(config.model), threads)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+    place = cache / _key(folder)
+    if check := _kept(place):
+        return _opened(place, check, config, threads)
+    with contextlib.ExitStack() as stack:
+        if not _writable(cache):
+            if keep:
+                raise UserError(f"{cache} can't be written to")
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "engine"
+            say(f"{cache} can't be written to; the engine is made for this once.")
+        else:
+            say(f"Making a fast engine for {folder}, once; it is kept in {place}")
+        return _opened(place, _make(folder, config, place, threads), config, threads)
 
 
-def _cache() -> Path | None:
-    """The folder that engines are kept in; None if it can't be written to."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+def _opened(place: Path, check: Check, config: RunConfig, threads: int) -> CTranslate2Engine | None:
+    """The engine, which needs no files when it is loaded."""
+    if not check.compute_type:
+        return None
+    return CTranslate2Engine(place, check.compute_type, max_positions(config.model), threads)
+
+
+def _writable(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK) else None
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _key(folder: Path) -> str:
@@ -102,10 +111,11 @@ def _kept(place: Path) -> Check | None:
     """What was found when the engine was made; None if it is not there, and what is damaged is removed."""
     try:
         if place.exists():
-            verify(place)
+            verify(place, hashes=True)
             return Check(**json.loads((place / CHECK).read_text(encoding="utf-8")))
-    except (UserError, TypeError, ValueError):
-        shutil.rmtree(place)
+    except (UserError, OSError, TypeError, ValueError):
+        with contextlib.suppress(OSError):  # others may be doing the same
+            shutil.rmtree(place.rename(place.with_name(f".{place.name}.damaged-{os.getpid()}")))
     return None
 
 
@@ -120,10 +130,15 @@ def _make(folder: Path, config: RunConfig, place: Path, threads: int) -> Check:
     expected = list(own.search(requests, config.decode, 1))
     try:
         with write_folder(place) as aside:
+            check = Check("", 0, 0, 0.0)
             for compute_type in COMPUTE_TYPES:
-                convert(model.model, config.model, aside, compute_type)
-                engine = CTranslate2Engine(aside, compute_type, max_positions(config.model), threads)
-                found = list(engine.search(requests, config.decode, 1))
+                try:
+                    convert(model.model, config.model, aside, compute_type)
+                    engine = CTranslate2Engine(aside, compute_type, max_positions(config.model), threads)
+                    found = list(engine.search(requests, config.decode, 1))
+                except (RuntimeError, ValueError) as error:  # this processor can't
+                    say(f"CTranslate2, {compute_type}: {error}")
+                    continue
                 worse = [
                     ours - theirs
                     for request, *both in zip(requests, expected, found, strict=True)
@@ -137,10 +152,10 @@ def _make(folder: Path, config: RunConfig, place: Path, threads: int) -> Check:
                 if check.worse <= TOLERANCE:
                     break
             else:
-                say("That is too much; our own search is used.")
+                say("Our own search is used.")
                 check = check._replace(compute_type="")
             (aside / CHECK).write_text(to_json(check._asdict()), encoding="utf-8")
-    except UserError:
+    except (UserError, OSError):
         kept = _kept(place)  # somebody else was first
         if kept is None:
             raise
