@@ -33,8 +33,7 @@ SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetenso
 LATE = {  # a model folder is described, and translates with a fast engine, without torch
     ("bundle", "model.build"),
     ("decoding.loading", "decoding.engines.torch"),
-    ("decoding.engines.fast", "decoding.engines.conversion"),
-    ("decoding.engines.fast", "decoding.engines.torch"),
+    ("decoding.engines.fast", "decoding.engines.making"),
 }
 
 

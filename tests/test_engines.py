@@ -17,7 +17,7 @@ from corpora import reverse_texts, write_texts
 from transduce.bundle import describe
 from transduce.config import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding import loading
-from transduce.decoding.engines import conversion, fast
+from transduce.decoding.engines import conversion, fast, making
 from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Engine, Request, penalty
 from transduce.decoding.engines.torch import TorchEngine
@@ -148,7 +148,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(fast, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
+    monkeypatch.setattr(making, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
     return tmp_path / "cache" / "transduce" / "engines"
 
 
@@ -160,7 +160,7 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
     assert said.count("Making a fast engine") == 1 and "20 sentences are translated as by our own search" in said
     [kept] = cache.iterdir()
     check = json.loads((kept / "check.json").read_text())
-    assert check["sentences"] == 20 and check["worse"] <= fast.TOLERANCE
+    assert check["sentences"] == 20 and check["worse"] <= making.TOLERANCE
     sources = reverse_texts(40, seed=3)[0]
     exact = transduce.load(trained, engine="torch")
     scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
@@ -207,10 +207,10 @@ def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd
         kept.data.copy_(before)
 
     convert = conversion.convert
-    monkeypatch.setattr(conversion, "convert", damaged)
+    monkeypatch.setattr(making, "convert", damaged)
     assert transduce.load(trained).engine.name == "torch"
     assert "Our own search is used." in capfd.readouterr().err
-    monkeypatch.setattr(conversion, "convert", convert)
+    monkeypatch.setattr(making, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
     with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
         transduce.load(trained, engine="ctranslate2")
@@ -244,8 +244,14 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
                 raise ValueError("Requested int8 compute type")
             super().__init__(folder, compute_type, *rest)
 
-    monkeypatch.setattr(fast, "CTranslate2Engine", Limited)
+    for module in fast, making:
+        monkeypatch.setattr(module, "CTranslate2Engine", Limited)
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
+
+
+def test_an_engine_that_nothing_was_compared_for_is_not_used():
+    check = making._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
+    assert check.sentences == 0 and not check.worse <= making.TOLERANCE
 
 
 def test_who_was_first_is_believed(trained, cache):

@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
+from transduce.decoding.engines.engine import Choice
 from transduce.journal import say
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def translate(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     n_best: int = 1,
-    engine: Literal["auto", "torch", "ctranslate2"] = "auto",
+    engine: Choice = "auto",
     json: bool = False,
     assignments: Assignments = (),
 ) -> None:
@@ -54,7 +55,7 @@ def translate(
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     from transduce.corpus.plain import read_lines, without_byte_order_mark
-    from transduce.decoding.loading import load  # torch: too slow for --help
+    from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
     translator = load([model, *map(Path, ensemble)], given, engine=engine)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from transduce import bundle
 from transduce.allocator import keep_memory
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.corpus.trees import are_of_trees
 from transduce.decoding.engines.ctranslate2 import has_gpu
-from transduce.decoding.engines.engine import Engine
+from transduce.decoding.engines.engine import Choice
 from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
@@ -19,8 +19,6 @@ from transduce.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch
-
-Choice = Literal["auto", "torch", "ctranslate2"]
 
 
 def load(
@@ -42,16 +40,19 @@ def load(
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     config = bundle.describe(paths[0]).config
-    decode, tokenizer = decode_config(config, options or {}), _tokenizer(paths, threads or cores())
+    decode = decode_config(config, options or {})
     if engine != "torch":
-        found = _fast(paths, config, device, threads or cores(), asked=engine == "ctranslate2")
-        if not isinstance(found, str):
-            return Translator(found, tokenizer, decode)
+        found = _fast(paths, config, decode, device, threads or cores(), asked=engine == "ctranslate2")
+        if isinstance(found, Translator):
+            return found
         if engine == "ctranslate2":
             raise UserError(f"{paths[0]} can't have the engine ctranslate2: {found}.")
     from transduce.decoding.engines.torch import TorchEngine
 
     models = load_models(paths, device=device, threads=threads)
+    for model in models:
+        refuse_parser(model.tokenizer, model.folder)
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], list(map(str, paths)))
     return Translator(TorchEngine([model.model for model in models]), tokenizer, decode)
 
 
@@ -69,15 +70,23 @@ def load_models(
 
 
 def _fast(
-    paths: Sequence[Path], config: RunConfig, device: "torch.device | str | None", threads: int, *, asked: bool
-) -> Engine | str:
-    """The fast engine, or why there is none; nothing that goes wrong in making it keeps a model from translating."""
+    paths: Sequence[Path],
+    config: RunConfig,
+    decode: DecodeConfig,
+    device: "torch.device | str | None",
+    threads: int,
+    *,
+    asked: bool,
+) -> Translator | str:
+    """With the fast engine, or why there is none; nothing that goes wrong in making it keeps a model from translating."""
     if len(paths) > 1:
         return "it is for one model, not an ensemble"
     if why := refusal(config, paths[0]):
         return why
     if device is not None and str(device) != "cpu":
         return "it is for CPUs here"
+    tokenizer = Tokenizer.load(paths[0], threads)
+    refuse_parser(tokenizer, paths[0])
     try:
         if device is None and not asked and has_gpu():
             return "our own search uses the GPU"
@@ -87,15 +96,9 @@ def _fast(
         if not asked:
             say(f"There is no fast engine, {why}")
         return why
-    return found or "what it translates is worse than what our own search finds"
-
-
-def _tokenizer(paths: Sequence[Path], threads: int) -> Tokenizer:
-    """The one of all models, none of which may be a parser."""
-    tokenizers = [Tokenizer.load(path, threads) for path in paths]
-    for tokenizer, path in zip(tokenizers, paths, strict=True):
-        refuse_parser(tokenizer, path)
-    return shared_tokenizer(tokenizers, list(map(str, paths)))
+    if found is None:
+        return "what it translates is worse than what our own search finds"
+    return Translator(found, tokenizer, decode)
 
 
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:

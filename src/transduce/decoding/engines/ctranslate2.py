@@ -7,6 +7,7 @@ from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
 
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
+CHECK = "check.json"  # beside a converted model: how it compares with our own search
 POSITIONS = 4096  # that a converted model knows, where ours knows any
 
 

@@ -1,9 +1,11 @@
 """What every engine does: from ids to the best ids. Nothing here, nor in `translator.py`, needs torch."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from transduce.config import DecodeConfig
+
+Choice = Literal["auto", "torch", "ctranslate2"]
 
 
 class Hypothesis(NamedTuple):

@@ -1,0 +1,101 @@
+"""A fast engine, converted and compared with our own search."""
+
+import math
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce import bundle
+from transduce.config import DecodeConfig, RunConfig
+from transduce.corpus.pairs import read_pairs
+from transduce.corpus.phrasebook.sampling import sentences
+from transduce.decoding.engines.conversion import convert
+from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine, max_positions
+from transduce.decoding.engines.engine import Found, Request, penalty
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import Translator, batches
+from transduce.files import to_json
+from transduce.journal import say
+from transduce.preparation import VALID
+
+CHECKED = 128  # sentences
+TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by
+COMPUTE_TYPES = ("int8", "float32")  # the fastest first
+
+
+class Check(NamedTuple):
+    """How an engine's translations compare with those of our own search."""
+
+    compute_type: str  # "": none was exact enough
+    sentences: int
+    same: int  # that both translate alike
+    worse: float  # by so much, as our model scores them
+
+
+def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
+    """Write the first engine that is exact enough into the folder `out`, and with it what the comparison found."""
+    model = bundle.load(folder)
+    own = TorchEngine([model.model])
+    requests = _requests(Translator(own, model.tokenizer, config.decode), _texts(folder))
+    expected = list(own.search(requests, config.decode, 1))
+    check = Check("", 0, 0, math.nan)
+    for compute_type in COMPUTE_TYPES:
+        try:
+            convert(model.model, config.model, out, compute_type)
+            engine = CTranslate2Engine(out, compute_type, max_positions(config.model), threads)
+            found = list(engine.search(requests, config.decode, 1))
+        except (RuntimeError, ValueError) as error:  # this processor can't
+            say(f"CTranslate2, {compute_type}: {error}")
+            continue
+        check = _compare(own, config.decode, requests, expected, found)
+        say(
+            f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search, "
+            f"all {check.worse:.4f} worse on average (log-probability / length penalty)"
+        )
+        if check.worse <= TOLERANCE:
+            check = check._replace(compute_type=compute_type)
+            break
+    else:
+        say("Our own search is used.")
+    (out / CHECK).write_text(to_json(check._asdict()), encoding="utf-8")
+
+
+def _compare(
+    own: TorchEngine, config: DecodeConfig, requests: list[Request], expected: list[Found], found: list[Found]
+) -> Check:
+    """Of no sentences nothing is known, and `worse` is not a number."""
+    worse = [
+        ours - theirs
+        for request, *both in zip(requests, expected, found, strict=True)
+        for ours, theirs in zip(*(_scores(own, request, each, config) for each in both), strict=True)
+    ]
+    return Check("", len(worse), worse.count(0.0), sum(worse) / len(worse) if worse else math.nan)
+
+
+def _requests(translator: Translator, texts: list[str]) -> list[Request]:
+    """The texts that the model's positions are enough for, in batches."""
+    sources = translator.tokenizer.encode_source(texts)
+    most = translator.engine.max_positions or POSITIONS
+    fitting = [i for i, source in enumerate(sources) if len(source) < most]
+    return [
+        translator.request([texts[fitting[i]] for i in batch], [sources[fitting[i]] for i in batch])
+        for batch in batches([len(sources[i]) + 1 for i in fitting], translator.engine.budget(translator.config))
+    ]
+
+
+def _scores(own: TorchEngine, request: Request, found: Found, config: DecodeConfig) -> list[float]:
+    """What our model says of the best translations that were found for a request."""
+    tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in found]
+    log_probs = own.log_probs(request.sources, tokens)
+    lengths = (len(row) + 1 for row in tokens)
+    return [
+        log_prob / penalty(length, config.length_penalty) for log_prob, length in zip(log_probs, lengths, strict=True)
+    ]
+
+
+def _texts(folder: Path) -> list[str]:
+    """What the training held out; where that is gone, sentences of the phrasebook."""
+    held_out = folder / bundle.DATA / VALID
+    if held_out.is_file() and held_out.stat().st_size:
+        return [pair.source for pair in islice(read_pairs([str(held_out)]), CHECKED)]
+    return [example.english for example in sentences(CHECKED, seed=1)]
