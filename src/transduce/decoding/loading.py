@@ -78,7 +78,7 @@ def _fast(
     *,
     asked: bool,
 ) -> Translator | str:
-    """With the fast engine, or why there is none; nothing that goes wrong in making it keeps a model from translating."""
+    """With the fast engine, or why there is none; what goes wrong in making it keeps no model from translating."""
     if len(paths) > 1:
         return "it is for one model, not an ensemble"
     if why := refusal(config, paths[0]):
