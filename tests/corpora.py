@@ -1,11 +1,14 @@
 """A toy language for the tests: a translation is its source in reverse order, one word for one word."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.store import Encoded, TokenStore, pack, write_store
 
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
 Rows = Sequence[tuple[list[int], list[int]]]
@@ -36,5 +39,13 @@ def reverse_rows(count: int, seed: int, vocab_size: int = 14, longest: int = 7) 
 
 def mixture(folder: Path, rows: Rows) -> Mixture:
     """The rows as a training corpus; line n of file 0 is row n - 1."""
-    write_store(folder, ((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)))
+    write_store(folder, blocks((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)))
     return Mixture([TokenStore.open(folder)], [1.0])
+
+
+def blocks(rows: Iterable[tuple[Sequence[int], Sequence[int], int, int]], size: int = 5) -> Iterator[Encoded]:
+    """Pairs (source ids, target ids, number of the file, line) as a store is written from."""
+    stream = iter(rows)
+    while some := list(islice(stream, size)):
+        sources, targets, files, lines = zip(*some, strict=True)
+        yield Encoded(pack(sources), pack(targets), np.array(files), np.array(lines))

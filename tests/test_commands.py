@@ -26,6 +26,7 @@ from transduce.commands import translate as translate_command
 from transduce.commands.output import write_lines
 from transduce.commands.recipes import gather
 from transduce.config import configure
+from transduce.preparation import read_facts
 
 TINY = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
@@ -123,6 +124,19 @@ def test_prepare_says_what_it_did(place, tmp_path, capsys):
     assert second == f"left out, empty: 2 (lines in {tmp_path}/data/left-out.jsonl)"
     left_out = [json.loads(line)["line"] for line in lines(tmp_path / "data/left-out.jsonl")]
     assert left_out == [301, 302]
+
+
+def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
+    corpus = "prepare", "--train", place / "train.tsv"
+    first, second = tmp_path / "first", tmp_path / "second"
+    output(capsys, *corpus, "--out", first, TINY[0], "data.tokenizer=unigram")
+    output(capsys, *corpus, "--out", second, "--vocabulary", first, "data.holdout=10")
+    assert (second / "tokenizer.model").read_bytes() == (first / "tokenizer.model").read_bytes()
+    assert read_facts(second).options["data.tokenizer"] == "unigram"
+    assert read_facts(second).held_out == 10
+    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
+    assert status == 2
+    assert "learnt already: leave data.vocab_size out" in said
 
 
 def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):

@@ -10,17 +10,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.corpus import plain
-from transduce.corpus.clean import LINES_KEPT, Cleaning, Rules, clean
-from transduce.corpus.holdout import hold_out
+from transduce.corpus.clean import CHUNK, LINES_KEPT, Cleaning, Rules, clean
+from transduce.corpus.hashes import Hashes
+from transduce.corpus.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
+from transduce.corpus.holdout import sentences as hashes_of
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
+from transduce.corpus.spool import Spool, Texts
 from transduce.errors import UserError
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -377,6 +382,25 @@ def test_only_equal_pairs_are_repetitions():
     assert list(clean(pairs, Rules(0, True), Cleaning())) == pairs
 
 
+@pytest.mark.parametrize("distance", [1, CHUNK - 1, CHUNK, 5 * CHUNK + 1])
+def test_a_repetition_is_found_at_any_distance(distance):
+    pairs = number([(f"s{i}", "t") for i in range(distance)] * 2)
+    report = Cleaning()
+    assert list(clean(pairs, Rules(0, True), report)) == pairs[:distance]
+    assert report.counts == {"duplicate": distance}
+
+
+@given(st.lists(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=9), max_size=20))
+def test_hashes_are_new_once(calls):
+    hashes, known = Hashes(), set()
+    for numbers in calls:
+        expected = []
+        for each in numbers:
+            expected.append(each not in known)
+            known.add(each)
+        assert hashes.add([each.to_bytes(8, "little") for each in numbers]) == expected
+
+
 def test_report_in_sentences():
     report = Cleaning()
     list(clean(number([("a", "b")] * 1500 + [("", "")]), Rules(0, True), report))
@@ -397,7 +421,44 @@ def test_counts_are_exact_where_lines_are_not_kept():
     assert len(report.lines["empty"]) == LINES_KEPT
 
 
+# -- the spool -----------------------------------------------------------------------------------
+
+spooled = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
+
+
+@given(spooled, st.integers(1, 5), st.data())
+def test_the_spool_gives_back_every_part(tmp_path_factory, rows, chunk, data):
+    pairs = [Pair(source, target, Origin(file, line)) for source, target, file, line in rows]
+    with patch("transduce.corpus.spool.CHUNK", chunk):
+        spool = Spool(tmp_path_factory.mktemp("spool") / "0", iter(pairs), hashed=True)
+        assert list(spool.pairs()) == pairs
+        assert spool.sentences().tolist() == hashes_of(pairs).tolist()
+        parts = data.draw(st.lists(st.sampled_from([TRAIN, HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
+        spool.parts = np.array(parts, dtype=np.int8)
+        for part in (TRAIN, HELD_OUT):
+            expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
+            assert list(spool.pairs(part)) == expected
+            assert spool.count(part) == len(expected)
+        for side in (0, 1):
+            both = Texts([spool, spool], side)
+            assert list(both) == 2 * [pair[side] for pair in spool.pairs()]
+            assert len(both) == 2 * spool.count()
+
+
 # -- holding out ---------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    train: list[Pair]
+    held_out: list[Pair]
+    dropped: list[Pair]
+
+
+def split_off(pairs: list[Pair], count: int, seed: int) -> Split:
+    parts = hold_out(hashes_of(pairs), count, seed).tolist()
+    return Split(
+        *([pair for pair, its in zip(pairs, parts, strict=True) if its == part] for part in (TRAIN, HELD_OUT, DROPPED))
+    )
 
 
 def sentences(pairs: list[Pair]) -> set[str]:
@@ -426,7 +487,7 @@ words = st.builds(
 def test_no_sentence_is_on_both_sides(texts, count, seed):
     pairs = number(texts)
     try:
-        split = hold_out(pairs, count, seed)
+        split = split_off(pairs, count, seed)
     except UserError:
         assert related(pairs[0], pairs) == pairs
         return
@@ -437,29 +498,29 @@ def test_no_sentence_is_on_both_sides(texts, count, seed):
     assert len(split.held_out) == 1 or len(split.held_out) + len(split.dropped) <= len(pairs) // 10
     components = [related(pair, pairs) for pair in split.held_out]
     assert sum(map(len, components)) == len(split.held_out) + len(split.dropped)  # one pair of each
-    assert hold_out(pairs, count, seed) == split
+    assert split_off(pairs, count, seed) == split
 
 
 def test_the_giant_component_stays_in_training():
     giant = [("hello", f"hallo {i}") for i in range(900)]
     twins = [(f"s{i // 2}", f"t{i}") for i in range(100)]
-    split = hold_out(number(giant + twins), 40, seed=1)
+    split = split_off(number(giant + twins), 40, seed=1)
     assert (len(split.train), len(split.held_out), len(split.dropped)) == (920, 40, 40)
     assert split.train[:900] == number(giant)
 
 
 def test_a_small_corpus_gives_a_tenth():
     pairs = number([(f"s{i}", f"t{i}") for i in range(57)])
-    assert [len(part) for part in hold_out(pairs, 1000, seed=1)] == [52, 5, 0]
-    assert [len(part) for part in hold_out(pairs[:3], 1000, seed=1)] == [2, 1, 0]
-    assert [len(part) for part in hold_out(pairs, 0, seed=1)] == [57, 0, 0]
+    assert [len(part) for part in split_off(pairs, 1000, seed=1)] == [52, 5, 0]
+    assert [len(part) for part in split_off(pairs[:3], 1000, seed=1)] == [2, 1, 0]
+    assert [len(part) for part in split_off(pairs, 0, seed=1)] == [57, 0, 0]
 
 
 def test_seeds_choose_differently_and_nothing_else_does():
     code = (
         "from transduce.corpus.pairs import *\nfrom transduce.corpus.holdout import *\n"
         "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
-        "print([[pair.origin.line for pair in hold_out(pairs, 50, seed).held_out] for seed in (1, 2)])"
+        "print([(hold_out(sentences(pairs), 50, seed) == HELD_OUT).nonzero()[0].tolist() for seed in (1, 2)])"
     )
     runs = [
         subprocess.run(
@@ -484,10 +545,10 @@ def test_seeds_choose_differently_and_nothing_else_does():
 )
 def test_what_cannot_be_split_is_refused(texts, message):
     with pytest.raises(UserError, match=f"{message}.*--valid"):
-        hold_out(number(texts), 10, seed=1)
+        split_off(number(texts), 10, seed=1)
 
 
 def test_long_chains_of_sentences_take_no_long_time():
     chain = number([(f"s{i}", f"s{i + 1}") for i in range(100_000)])
-    split = hold_out([*chain[::-1], *number([("alone", "allein")])], 10, seed=1)
+    split = split_off([*chain[::-1], *number([("alone", "allein")])], 10, seed=1)
     assert [len(part) for part in split] == [100_000, 1, 0]

@@ -106,6 +106,17 @@ def test_an_exception_leaves_what_was_there(tmp_path):
     assert content(tmp_path / "run") == OLD
 
 
+def test_an_exception_takes_the_folders_above_with_it(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(RuntimeError), write_folder(tmp_path / "there/new/newer/run"):
+        raise RuntimeError
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+    with pytest.raises(RuntimeError), write_folder(tmp_path / "new/run"):
+        (tmp_path / "new/other").touch()
+        raise RuntimeError
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["new", "other", "there"]
+
+
 def test_publishing_replaces_what_it_names_and_nothing_else(tmp_path):
     fill(tmp_path, {"journal.jsonl": b"{}", "checkpoints/step-1/weights": b"w"})
     for files in (OLD, NEW):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora import reverse_rows
+from corpora import blocks, reverse_rows
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import TokenStore, write_store
 
@@ -20,7 +20,7 @@ weights = st.lists(st.floats(0, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     for number, rows in enumerate(CORPORA):
-        write_store(folder / str(number), ((*row, number, line) for line, row in enumerate(rows, start=1)))
+        write_store(folder / str(number), blocks((*row, number, line) for line, row in enumerate(rows, start=1)))
     return [TokenStore.open(folder / str(number)) for number in range(len(CORPORA))]
 
 

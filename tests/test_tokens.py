@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpora import blocks
 from transduce.config import BOS, EOS, PAD, UNK
 from transduce.errors import UserError
 from transduce.tokens.batching import micro_batches, padding_share
@@ -95,10 +96,10 @@ def test_pieces_spell_the_text(tokenizer):
 def test_the_same_texts_give_the_same_files(name, tmp_path):
     kind, joint = VOCABULARIES[name]
     files = []
-    for threads in (1, 3):
-        folder = tmp_path / str(threads)
+    for time in ("first", "second"):
+        folder = tmp_path / time
         folder.mkdir()
-        learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=380, kind=kind, joint=joint, threads=threads)
+        learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=380, kind=kind, joint=joint)
         names = learnt.save(folder)
         loaded = Tokenizer.load(folder)
         assert (loaded.joint, loaded.source_size, loaded.target_size) == (joint, learnt.source_size, learnt.target_size)
@@ -173,7 +174,7 @@ pairs = st.lists(st.tuples(ids, ids, st.integers(0, 2**31 - 1), st.integers(1, 2
 @given(rows=pairs)
 def test_the_store_gives_back_what_was_written(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("store") / "train"
-    write_store(folder, iter(rows))
+    write_store(folder, blocks(rows))
     store = TokenStore.open(folder)
     assert len(store) == len(rows)
     assert [(*map(list, (store.source(i), store.target(i))), *store.origin(i)) for i in range(len(store))] == rows
@@ -186,8 +187,8 @@ def test_the_store_gives_back_what_was_written(tmp_path_factory, rows):
 
 def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
     many = [([7] * 50, [65535], 0, line) for line in range(100)]
-    write_store(tmp_path / "narrow", many)
-    write_store(tmp_path / "wide", [*many, ([65536], [1], 0, 101)])
+    write_store(tmp_path / "narrow", blocks(many))
+    write_store(tmp_path / "wide", blocks([*many, ([65536], [1], 0, 101)]))
     sizes = {name: (tmp_path / name / "source.ids").stat().st_size for name in ("narrow", "wide")}
     assert sizes == {"narrow": 2 * 5000, "wide": 4 * 5001}
     assert TokenStore.open(tmp_path / "wide").source(99).tolist() == [7] * 50
@@ -200,13 +201,13 @@ def test_rows_that_fail_leave_nothing(tmp_path):
         raise RuntimeError("the corpus ended badly")
 
     with pytest.raises(RuntimeError):
-        write_store(tmp_path / "store", rows())
+        write_store(tmp_path / "store", blocks(rows(), size=1))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["source.ids", "target.offsets", "origin.lines", "store.json", "manifest.json"])
 def test_a_damaged_store_is_named(name, tmp_path):
-    write_store(tmp_path / "store", [([1, 2], [3], 0, 1)])
+    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
     path = tmp_path / "store" / name
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UserError, match=name):

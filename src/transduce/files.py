@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,6 +155,7 @@ def is_full(error: BaseException) -> bool:
 def _folder_aside(parent: Path, path: Path, needed: int) -> Iterator[Path]:
     """A hidden folder in `parent` that is removed if the block raises; messages are about `path`."""
     aside = _aside(parent, path.name)
+    made = [folder for folder in aside.parents if not folder.exists()]
     try:
         aside.mkdir(parents=True)
     except OSError as error:
@@ -164,6 +165,9 @@ def _folder_aside(parent: Path, path: Path, needed: int) -> Iterator[Path]:
     except BaseException as error:
         written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
         shutil.rmtree(aside, ignore_errors=True)
+        with suppress(OSError):  # something else lies there by now
+            for folder in made:
+                folder.rmdir()
         if is_full(error):
             raise _no_room(path, max(needed, written), error) from error
         raise

@@ -9,30 +9,39 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 import dataclasses
 import json
 import os
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from transduce.config import DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
-from transduce.corpus.holdout import hold_out
-from transduce.corpus.pairs import TREES, Pair, read_pairs
+from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
+from transduce.corpus.pairs import TREES, Origin, Pair, read_pairs
 from transduce.corpus.plain import suffixes
+from transduce.corpus.spool import Block, Spool, Texts
 from transduce.corpus.trees import ALL_MARKS
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.store import Encoded, TokenStore, pack, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
 PREPARED = tuple(
     f"data.{name}" for name in ("tokenizer", "joint", "symbols", "max_length", "max_ratio", "deduplicate", "holdout")
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
-CHUNK = 20_000  # pairs encoded at a time
+SPOOL = "spool"
+AHEAD = 4  # blocks per thread that may be encoded before they are written
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -93,30 +102,32 @@ def prepare(
 ) -> Prepared:
     """Write a prepared corpus into the new `folder`.
 
-    vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. All pairs are held in
-    memory, about 500 bytes each. Raises UserError for an empty corpus and for what the readers refuse.
+    vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. The text passes through
+    files in the folder that is being written; memory is needed for its hashes, at most 24 bytes a pair.
+    Raises UserError for an empty corpus and for what the readers refuse.
     """
     began = time.monotonic()
     cleaning = Cleaning()
-    corpora = read_corpora(data, cleaning)
-    held_out, dropped = _held_out(data, corpora)
-    if not any(corpora):
-        raise UserError(_nothing_left(data, cleaning))
-    tokenizer = tokenizer or _learn(data, corpora, vocab_size(sum(map(len, corpora))), threads)
     with write_folder(folder) as aside:
+        spools = spool_corpora(data, aside / SPOOL, cleaning)
+        held_out, dropped = _held_out(data, spools)
+        kept = sum(spool.count() for spool in spools)
+        if not kept:
+            raise UserError(_nothing_left(data, cleaning))
+        tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
         tokenizer.save(aside)
-        files = [
-            _write_corpus(aside / f"corpus-{number}", pairs, tokenizer, data.max_length, cleaning)
-            for number, pairs in enumerate(corpora)
-        ]
-        stores = [TokenStore.open(aside / f"corpus-{number}") for number in range(len(corpora))]
+        for number, spool in enumerate(spools):
+            blocks = _encoded(spool, tokenizer, data.max_length, threads, cleaning)
+            write_store(aside / f"corpus-{number}", blocks)
+        shutil.rmtree(aside / SPOOL)
+        stores = [TokenStore.open(aside / f"corpus-{number}") for number in range(len(spools))]
         facts = Facts(
             source=data.source,
             target=data.target,
             options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
             | {"data.joint": tokenizer.joint},
             corpora=[list(corpus.files) for corpus in data.corpora],
-            files=files,
+            files=[spool.files for spool in spools],
             weights=[corpus.weight for corpus in data.corpora],
             pairs=sum(map(len, stores)),
             held_out=len(held_out),
@@ -142,12 +153,17 @@ def prepare(
 def open_prepared(folder: Path) -> Prepared:
     """What `prepare` wrote; raises UserError that names what is damaged."""
     verify(folder)
-    facts = Facts(**json.loads((folder / FACTS).read_text(encoding="utf-8")))
+    facts = read_facts(folder)
     stores = [TokenStore.open(folder / f"corpus-{number}") for number in range(len(facts.corpora))]
     return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))
 
 
-def read_corpora(data: DataConfig, cleaning: Cleaning) -> list[list[Pair]]:
+def read_facts(folder: Path) -> Facts:
+    """What a preparation did."""
+    return Facts(**json.loads((folder / FACTS).read_text(encoding="utf-8")))
+
+
+def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Spool]:
     """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
     if not data.corpora:
         raise UserError("There is nothing to train on: give --train with two text files or one bilingual file.")
@@ -159,63 +175,68 @@ def read_corpora(data: DataConfig, cleaning: Cleaning) -> list[list[Pair]]:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
-    rules = Rules(data.max_ratio, data.deduplicate)
-    languages = data.source, data.target
-    return [list(clean(read_pairs(corpus.files, languages), rules, cleaning)) for corpus in data.corpora]
+    rules, languages = Rules(data.max_ratio, data.deduplicate), (data.source, data.target)
+    split = not data.valid and data.holdout > 0
+    return [
+        Spool(folder / str(number), clean(read_pairs(corpus.files, languages), rules, cleaning), hashed=split)
+        for number, corpus in enumerate(data.corpora)
+    ]
 
 
-def _held_out(data: DataConfig, corpora: list[list[Pair]]) -> tuple[list[Pair], int]:
+def _held_out(data: DataConfig, spools: Sequence[Spool]) -> tuple[list[Pair], int]:
     """The validation pairs: read, or split off the corpora, which lose them, and how many else they lose."""
     if data.valid:
         return list(read_pairs(data.valid, (data.source, data.target))), 0
-    if not data.holdout or not any(corpora):
+    if not data.holdout or not any(map(len, spools)):
         return [], 0
-    owner = {id(pair): number for number, pairs in enumerate(corpora) for pair in pairs}
-    split = hold_out([pair for pairs in corpora for pair in pairs], data.holdout, seed=1)
-    for pairs in corpora:
-        pairs.clear()
-    for pair in split.train:
-        corpora[owner[id(pair)]].append(pair)
-    return split.held_out, len(split.dropped)
+    sentences = [spool.sentences() for spool in spools]
+    parts = hold_out(sentences[0] if len(spools) == 1 else np.concatenate(sentences), data.holdout, seed=1)
+    ends = np.cumsum([len(spool) for spool in spools])
+    for spool, its_parts in zip(spools, np.split(parts, ends[:-1]), strict=True):
+        spool.parts = its_parts
+    return [pair for spool in spools for pair in spool.pairs(HELD_OUT)], sum(s.count(DROPPED) for s in spools)
 
 
-def _learn(data: DataConfig, corpora: Sequence[Sequence[Pair]], size: int, threads: int) -> Tokenizer:
-    sources = [pair.source for pairs in corpora for pair in pairs]
-    targets = [pair.target for pairs in corpora for pair in pairs]
+def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
+    targets: Collection[str] = Texts(spools, side=1)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
-        targets.append(ALL_MARKS)  # a tree to come may be longer than any of these
+        targets = [*targets, ALL_MARKS]  # a tree to come may be longer than any of these
     return Tokenizer.train(
-        sources,
+        Texts(spools, side=0),
         targets,
         vocab_size=size,
         kind=data.tokenizer,
         joint=data.joint,
         symbols=data.symbols,
-        threads=threads,
     )
 
 
-def _write_corpus(
-    folder: Path, pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
-) -> list[str]:
-    """Encode and store the pairs; returns the names of their files, by number."""
-    numbers: dict[str, int] = {}
-    for pair in pairs:
-        numbers.setdefault(pair.origin.file, len(numbers))
+def _encoded(
+    spool: Spool, tokenizer: Tokenizer, max_length: int, threads: int, cleaning: Cleaning
+) -> Iterator[Encoded]:
+    """What is trained on, as ids, without what is too long; SentencePiece works in threads."""
 
-    def rows() -> Iterator[tuple[list[int], list[int], int, int]]:
-        stream = iter(pairs)
-        while chunk := list(islice(stream, CHUNK)):
-            sources = tokenizer.encode_source([pair.source for pair in chunk])
-            targets = tokenizer.encode_target([pair.target for pair in chunk])
-            for pair, source, target in zip(chunk, sources, targets, strict=True):
-                if max(len(source), len(target)) > max_length:
-                    cleaning.count(TOO_LONG, pair.origin)
-                else:
-                    yield source, target, numbers[pair.origin.file], pair.origin.line
+    def encode(block: Block) -> tuple[Block, Encoded]:
+        sources, targets = tokenizer.encode_source(block.sources), tokenizer.encode_target(block.targets)
+        return block, Encoded(pack(sources), pack(targets), block.files, block.lines)
 
-    write_store(folder, rows())
-    return list(numbers)
+    for block, encoded in _in_threads(encode, spool.blocks(), threads):
+        long = np.maximum(encoded.source.lengths, encoded.target.lengths) > max_length
+        for place in np.flatnonzero(long):
+            cleaning.count(TOO_LONG, Origin(spool.files[block.files[place]], int(block.lines[place])))
+        yield encoded.where(~long)
+
+
+def _in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The results in the order of the items, of which only a few are on the way."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > AHEAD * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _write_lines(path: Path, values: Iterator[dict[str, object]]) -> None:

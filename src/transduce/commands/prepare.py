@@ -1,10 +1,13 @@
 """`transduce prepare`."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
-from transduce.config import configure
+from transduce.config import configure, flatten
+from transduce.errors import UserError
 from transduce.journal import say
 
 
@@ -17,6 +20,7 @@ def prepare(
     valid: Files = (),
     source: FromCode = "",
     target: ToCode = "",
+    vocabulary: Path | None = None,
     assignments: Assignments = (),
 ) -> None:
     """Clean a corpus, learn its vocabulary and encode it, once for many trainings.
@@ -31,16 +35,20 @@ def prepare(
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         source: Language code of the source, such as en.
         target: Language code of the target, such as de.
+        vocabulary: A model folder, or one that prepare wrote, whose vocabulary is used instead of a new one.
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import preparation, sizing  # numpy: too slow for --help
+    from transduce.tokens.tokenizer import Tokenizer
 
-    say("Reading the corpus, learning the vocabulary …")
+    learnt = _vocabulary_options(vocabulary, given) if vocabulary else {}
+    say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     size = given.get("data.vocab_size")
     prepared = preparation.prepare(
-        configure(given).data,
+        configure(given, learnt).data,
         out,
         vocab_size=lambda pairs: size or sizing.sizes_for(pairs).vocab_size,
+        tokenizer=Tokenizer.load(vocabulary) if vocabulary else None,
         threads=given.get("train.threads") or preparation.cores(),
     )
     facts = prepared.facts
@@ -54,3 +62,18 @@ def prepare(
         print(f"left out, with a sentence that is held out: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
         print(f"left out, {rule}: {count:,} (lines in {out / preparation.LEFT_OUT})")
+
+
+def _vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a vocabulary was learnt with; raises UserError if others are asked for."""
+    from transduce import bundle, preparation
+
+    if preparation.is_prepared([str(folder)]):
+        options = preparation.read_facts(folder).options
+    else:
+        options = flatten(bundle.read_config(folder))
+    learnt = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
+    for name in ("data.vocab_size", *learnt):
+        if name in given and given[name] != learnt.get(name):
+            raise UserError(f"The vocabulary of {folder} is learnt already: leave {name} out, or --vocabulary.")
+    return learnt

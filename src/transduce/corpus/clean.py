@@ -1,11 +1,12 @@
 """Which pairs are no use to train on: rules that count what they leave out, with the lines."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
+from transduce.corpus.hashes import Hashes, hash_text
 from transduce.corpus.pairs import Origin, Pair
 
 EMPTY, LINE_BREAK, RATIO, DUPLICATE, TOO_LONG = "empty", "line-break", "ratio", "duplicate", "too-long"
@@ -18,6 +19,7 @@ MEANINGS = {
 }
 RATIO_SLACK = 10  # characters: "Ja." and "Yes, I do." are a good pair at any ratio
 LINES_KEPT = 10_000  # per rule; the counts are exact beyond it
+CHUNK = 10_000  # pairs looked at together
 
 
 class Rules(NamedTuple):
@@ -64,38 +66,32 @@ class Cleaning:
 def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> Iterator[Pair]:
     """The pairs that break no rule, unchanged and in order; the others are counted in `report`.
 
-    Repetitions are found within one call, by hashes of 64 bits: about 100 bytes of memory per pair.
+    Repetitions are found within one call, by hashes of 64 bits: at most 20 bytes of memory per pair.
     """
-    seen: set[int] = set()
-    for pair in pairs:
-        report.read += 1
-        rule = _broken_rule(pair, rules, seen)
-        if rule:
-            report.count(rule, pair.origin)
-        else:
-            yield pair
+    seen, stream = Hashes(), iter(pairs)
+    while chunk := list(islice(stream, CHUNK)):
+        report.read += len(chunk)
+        broken = [_broken_rule(pair, rules.max_ratio) for pair in chunk]
+        if rules.deduplicate:
+            good = [place for place, rule in enumerate(broken) if rule is None]
+            hashes = [hash_text(f"{chunk[place].source}\n{chunk[place].target}") for place in good]
+            for place, is_new in zip(good, seen.add(hashes), strict=True):
+                if not is_new:
+                    broken[place] = DUPLICATE
+        for pair, rule in zip(chunk, broken, strict=True):
+            if rule:
+                report.count(rule, pair.origin)
+            else:
+                yield pair
 
 
-def _broken_rule(pair: Pair, rules: Rules, seen: set[int]) -> str | None:
-    """The first rule that the pair breaks; what breaks none is added to what was seen."""
-    source, target = pair.source.strip(), pair.target.strip()
+def _broken_rule(pair: Pair, max_ratio: float) -> str | None:
+    """The first rule that the pair breaks by itself."""
+    source, target = len(pair.source.strip()), len(pair.target.strip())
     if not source or not target:
         return EMPTY
     if "\n" in pair.source or "\n" in pair.target:
         return LINE_BREAK
-    if rules.max_ratio > 0:
-        shorter, longer = sorted((len(source), len(target)))
-        if longer > rules.max_ratio * shorter + RATIO_SLACK:
-            return RATIO
-    if rules.deduplicate:
-        known = len(seen)
-        seen.add(_hash(pair))
-        if len(seen) == known:
-            return DUPLICATE
+    if max_ratio > 0 and max(source, target) > max_ratio * min(source, target) + RATIO_SLACK:
+        return RATIO
     return None
-
-
-def _hash(pair: Pair) -> int:
-    """The same in every process, unlike Python's own: what is left out may not depend on chance."""
-    text = f"{pair.source}\n{pair.target}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())

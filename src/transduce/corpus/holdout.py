@@ -5,89 +5,117 @@ half of a validation set may be known by heart. Here sentences that share a pair
 the corpus is split between the connected components of this graph, never through one.
 """
 
-import random
-from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.corpus.hashes import Bits64, as_numbers, hash_text
 from transduce.corpus.pairs import Pair
 from transduce.errors import UserError
 
+TRAIN, HELD_OUT, DROPPED = 0, 1, 2  # the parts of a corpus; dropped: related to a pair that is held out
 LARGEST_PART = 10  # at most a tenth of the pairs may leave training
+PARTITIONS = 16  # of the sentences, numbered one after another in a sixteenth of the memory
 
 
-class Split(NamedTuple):
-    """A corpus in three parts; each keeps the order of the corpus."""
-
-    train: list[Pair]
-    held_out: list[Pair]
-    dropped: list[Pair]  # related to a pair that is held out: of no use on either side
+def sentences(pairs: Iterable[Pair]) -> Bits64:
+    """The hashes of both sentences of every pair (pairs, 2); equal if they differ only in case or white space."""
+    texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
+    return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
 
 
-def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> Split:
-    """Split off up to `count` pairs so that no sentence of either side occurs in both parts.
+def hold_out(sentences: Bits64, count: int, seed: int) -> NDArray[np.int8]:
+    """The part that every pair belongs to, so that no sentence of either side is both trained on and held out.
 
-    Sentences that differ only in case or white space are the same one. The held-out part takes one
-    pair, chosen by `seed`, of each of the smallest components; their other pairs are dropped. At
-    most a tenth of the pairs leaves training in all, but one is held out whatever it costs. The
-    result depends on the pairs, the count and the seed alone.
+    sentences: hashes (pairs, 2). The held-out part takes one pair, chosen by `seed`, of each of the `count` smallest
+    components; their other pairs are dropped. At most a tenth of the pairs leaves training in all, but one is held
+    out whatever it costs. The result depends on the sentences, the count and the seed alone. It takes about 20 bytes
+    of memory per pair.
     Raises UserError if all pairs are linked, so that there is no such split.
     """
+    parts = np.full(len(sentences), TRAIN, dtype=np.int8)
     if count < 1:
-        return Split(list(pairs), [], [])
-    components = _components(pairs)
-    sizes = Counter(components)
-    if len(sizes) < 2:
+        return parts
+    components = _components(sentences)
+    sizes = np.zeros(components.max(initial=0) + 1, dtype=np.int32)
+    for some in _slices(len(components)):
+        np.add.at(sizes, components[some], 1)
+    if np.count_nonzero(sizes) < 2:
         raise UserError(
-            f"No validation set can be split off: {_why(len(pairs))}. Give one with --valid, or more text to train on."
+            f"No validation set can be split off: {_why(len(parts))}. Give one with --valid, or more text to train on."
         )
-    generator = random.Random(seed)
-    chosen = _choose(sizes, count, len(pairs) // LARGEST_PART, generator)
-    skip = {component: int(generator.random() * sizes[component]) for component in chosen}
-    split = Split([], [], [])
-    for component, pair in zip(components, pairs, strict=True):
-        if component not in skip:
-            split.train.append(pair)
-            continue
-        part = split.held_out if skip[component] == 0 else split.dropped
-        part.append(pair)
-        skip[component] -= 1
-    return split
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(_choose(sizes, count, len(parts) // LARGEST_PART, generator))
+    is_chosen = np.zeros(len(sizes), dtype=bool)
+    is_chosen[chosen] = True
+    leaving = np.flatnonzero(is_chosen[components])
+    leaving = leaving[np.argsort(components[leaving], kind="stable")]  # one component after another
+    parts[leaving] = DROPPED
+    drawn = (generator.random(len(chosen)) * sizes[chosen]).astype(np.int64)
+    parts[leaving[np.cumsum(sizes[chosen]) - sizes[chosen] + drawn]] = HELD_OUT
+    return parts
 
 
-def _components(pairs: Sequence[Pair]) -> list[int]:
-    """For each pair, the index of the first pair that sentences link it to: union-find over the pairs."""
-    parents = list(range(len(pairs)))
+def _components(sentences: Bits64) -> NDArray[np.int32]:
+    """For each pair, the component that sentences link it to, as the least number of a sentence in it.
 
-    def root(index: int) -> int:
-        while parents[index] != index:
-            parents[index] = index = parents[parents[index]]
-        return index
+    Every sentence points to one that it is linked to and that has a lesser number. Round after round, what a pair
+    links points to the lesser of what both point to, and paths are cut short, until nothing changes.
+    """
+    (sources, targets), known = _numbered(sentences)
+    least = np.arange(known, dtype=np.int32)
+    changed = True
+    while changed:
+        changed = False
+        for some in _slices(len(sources)):
+            a, b = least[sources[some]], least[targets[some]]
+            linked = np.minimum(a, b)
+            changed |= not np.array_equal(a, b)
+            np.minimum.at(least, a, linked)
+            np.minimum.at(least, b, linked)
+        moved = True
+        while moved:
+            moved = False
+            for some in _slices(known):
+                further = least[least[some]]
+                moved |= not np.array_equal(further, least[some])
+                least[some] = further
+    for some in _slices(len(sources)):
+        sources[some] = least[sources[some]]
+    return sources
 
-    first: dict[str, int] = {}
-    for index, pair in enumerate(pairs):
-        for text in (pair.source, pair.target):
-            known = first.setdefault(_sentence(text), index)
-            if known != index:
-                a, b = root(known), root(index)
-                parents[max(a, b)] = min(a, b)
-    return [root(index) for index in range(len(pairs))]
+
+def _numbered(sentences: Bits64) -> tuple[NDArray[np.int32], int]:
+    """A number for every different sentence, from 0 on (2, pairs), and how many there are."""
+    numbers = np.empty((2, len(sentences)), dtype=np.int32)
+    last_bytes = np.ascontiguousarray(sentences).view(np.uint8)[:, ::8]  # as evenly spread as all of a hash
+    known = 0
+    for remainder in range(PARTITIONS):
+        pairs, sides = np.nonzero(last_bytes % PARTITIONS == remainder)
+        different, places = np.unique(sentences[pairs, sides], return_inverse=True)
+        numbers[sides, pairs] = places + known
+        known += len(different)
+    return numbers, known
 
 
-def _sentence(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _slices(length: int) -> Iterator[slice]:
+    """All of an array in parts: an operation needs memory for one only."""
+    return (slice(start, start + 1_000_000) for start in range(0, length, 1_000_000))
 
 
-def _choose(sizes: Counter[int], count: int, budget: int, generator: random.Random) -> list[int]:
+def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """The components to hold out: the smallest, otherwise by chance, while their pairs are within the budget."""
-    ranked = sorted(sizes, key=lambda component: (sizes[component], generator.random()))
-    chosen, cost = ranked[:1], sizes[ranked[0]]
-    for component in ranked[1:count]:
-        cost += sizes[component]
-        if cost > budget:
+    chosen: list[NDArray[np.int64]] = []
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        room = max(min(count, budget // size), 0 if chosen else 1)
+        components = np.flatnonzero(sizes == size)
+        chosen.append(generator.choice(components, min(room, len(components)), replace=False))
+        count -= len(chosen[-1])
+        budget -= size * len(chosen[-1])
+        if len(chosen[-1]) < len(components):
             break
-        chosen.append(component)
-    return chosen
+    return np.concatenate(chosen)
 
 
 def _why(number: int) -> str:

@@ -7,11 +7,11 @@ store.json      manifest.json      how wide the ids are; sizes and hashes
 """
 
 import json
-from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +21,56 @@ from transduce.files import verify, write_folder
 
 FORMAT = 1  # of a store; a newer one is refused
 HEADER = "store.json"
-CHUNK = 1 << 20  # ids converted, and bytes written, at once
+CHUNK = 1 << 20  # ids converted at once
 
 
-def write_store(folder: Path | str, rows: Iterable[tuple[Sequence[int], Sequence[int], int, int]]) -> None:
-    """Write (source ids, target ids, number of the file, line) of every pair, in order, as they come.
+class Rows(NamedTuple):
+    """Sentences of one side, one after another."""
+
+    ids: NDArray[np.uint32]  # (tokens,)
+    lengths: NDArray[np.int64]  # (sentences,)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """Some of the sentences; chosen: (sentences,)."""
+        return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
+
+
+class Encoded(NamedTuple):
+    """Some pairs as ids, with where they come from: the numbers of their files, and their lines (pairs,)."""
+
+    source: Rows
+    target: Rows
+    files: NDArray[np.int32]
+    lines: NDArray[np.int64]
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Encoded":
+        """Some of the pairs; chosen: (pairs,)."""
+        if chosen.all():
+            return self
+        return Encoded(self.source.where(chosen), self.target.where(chosen), self.files[chosen], self.lines[chosen])
+
+
+def pack(rows: Sequence[Sequence[int]]) -> Rows:
+    """Lists of ids, one after another."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
+
+
+def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
+    """Write all pairs, in order, as they come.
 
     Raises UserError if the folder exists or the disk is full; the folder is written whole or not at all.
     """
     with write_folder(folder) as aside, ExitStack() as open_files:
         source = open_files.enter_context(_Sentences(aside / "source"))
         target = open_files.enter_context(_Sentences(aside / "target"))
-        files = open_files.enter_context((aside / "origin.files").open("wb", CHUNK))
-        lines = open_files.enter_context((aside / "origin.lines").open("wb", CHUNK))
-        for source_ids, target_ids, file, line in rows:
-            source.append(source_ids)
-            target.append(target_ids)
-            files.write(array("i", (file,)))
-            lines.write(array("q", (line,)))
+        files = open_files.enter_context((aside / "origin.files").open("wb"))
+        lines = open_files.enter_context((aside / "origin.lines").open("wb"))
+        for block in blocks:
+            source.append(block.source)
+            target.append(block.target)
+            files.write(block.files.astype("i4").tobytes())
+            lines.write(block.lines.astype("i8").tobytes())
         header = {"format": FORMAT, "source": source.dtype.str, "target": target.dtype.str}
         (aside / HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
@@ -55,8 +87,8 @@ class TokenStore:
         self._target_offsets = _map(self.folder / "target.offsets", "i8")
         self._files = _map(self.folder / "origin.files", "i4")
         self._lines = _map(self.folder / "origin.lines", "i8")
-        self.source_lengths: NDArray[np.int64] = np.diff(self._source_offsets)  # EOS not counted
-        self.target_lengths: NDArray[np.int64] = np.diff(self._target_offsets)
+        self.source_lengths = _differences(self._source_offsets)  # EOS not counted
+        self.target_lengths = _differences(self._target_offsets)
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -91,10 +123,10 @@ class _Sentences:
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_suffix(".ids")
-        self._ids = self._path.open("wb", CHUNK)
-        self._offsets = path.with_suffix(".offsets").open("wb", CHUNK)
+        self._ids = self._path.open("wb")
+        self._offsets = path.with_suffix(".offsets").open("wb")
         self._typecode, self._end = "H", 0
-        self._offsets.write(array("q", (0,)))
+        self._offsets.write(np.zeros(1, "i8").tobytes())
 
     def __enter__(self) -> Self:
         return self
@@ -107,17 +139,13 @@ class _Sentences:
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(self._typecode)
 
-    def append(self, ids: Sequence[int]) -> None:
-        try:
-            row = array(self._typecode, ids)
-        except OverflowError:
-            if self._typecode == "I":
-                raise
+    def append(self, rows: Rows) -> None:
+        if self._typecode == "H" and rows.ids.max(initial=0) > np.iinfo(np.uint16).max:
             self._widen()
-            row = array(self._typecode, ids)
-        self._ids.write(row)
-        self._end += len(row)
-        self._offsets.write(array("q", (self._end,)))
+        self._ids.write(rows.ids.astype(self.dtype).tobytes())
+        ends = self._end + np.cumsum(rows.lengths)
+        self._offsets.write(ends.astype("i8").tobytes())
+        self._end += len(rows.ids)
 
     def _widen(self) -> None:
         """Go on in 32 bits, and convert what is there."""
@@ -125,7 +153,7 @@ class _Sentences:
         narrow = _map(self._path, self.dtype.str)
         self._typecode = "I"
         wide = self._path.with_suffix(".wide")
-        self._ids = wide.open("wb", CHUNK)
+        self._ids = wide.open("wb")
         for start in range(0, len(narrow), CHUNK):
             self._ids.write(narrow[start : start + CHUNK].astype(self.dtype).tobytes())
         wide.replace(self._path)
@@ -146,6 +174,11 @@ def _read_header(folder: Path) -> dict[str, str]:
     if not kinds <= {"<u2", "<u4", ">u2", ">u4"}:
         raise UserError(f"{path} is damaged: ids can't be {kinds}; prepare {folder} again.")
     return {side: header[side] for side in ("source", "target")}
+
+
+def _differences(offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Of neighbours, in the four bytes that a sentence needs, without eight on the way."""
+    return np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="unsafe")
 
 
 def _map(path: Path, dtype: str) -> NDArray[Any]:

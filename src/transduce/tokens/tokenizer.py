@@ -7,7 +7,8 @@ BOS or EOS: whoever makes batches adds them.
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -44,26 +45,25 @@ class Tokenizer:
     @classmethod
     def train(
         cls,
-        sources: Sequence[str],
-        targets: Sequence[str],
+        sources: Collection[str],
+        targets: Collection[str],
         *,
         vocab_size: int,
         kind: Literal["bpe", "unigram"] = "bpe",
         joint: bool = True,
         symbols: bool = False,
-        threads: int = 1,
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
 
         symbols: every word of the targets is a piece, and there is nothing else to learn (linearised trees).
-        The same texts give the same bytes, whatever the threads. Raises UserError if there is no text, or if the
-        vocabulary has no room for the 256 bytes.
+        The texts are gone through several times, and the same ones give the same bytes. Raises UserError if there is
+        no text, or if the vocabulary has no room for the 256 bytes.
         """
         if symbols:
-            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind), threads)
+            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind))
         if joint:
-            return cls(_learn([sources, targets], vocab_size, kind), None, threads)
-        return cls(_learn([targets], vocab_size, kind), _learn([sources], vocab_size, kind), threads)
+            return cls(_learn([sources, targets], vocab_size, kind))
+        return cls(_learn([targets], vocab_size, kind), _learn([sources], vocab_size, kind))
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -188,7 +188,7 @@ def _open(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def _learn(sides: Sequence[Sequence[str]], vocab_size: int, kind: str) -> bytes:
+def _learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str) -> bytes:
     """A serialised SentencePiece model of the texts of one side, or of both."""
     special = UNK + 1 + BYTES + len(SPACE)
     if vocab_size <= special:
@@ -203,7 +203,7 @@ def _learn(sides: Sequence[Sequence[str]], vocab_size: int, kind: str) -> bytes:
     return _train((others.sub(" ", part) for part in _sample(sides)), kind, vocab_size, hard_vocab_limit=False)
 
 
-def _learn_symbols(texts: Sequence[str]) -> bytes:
+def _learn_symbols(texts: Collection[str]) -> bytes:
     """A serialised model in which every word of the texts, with the space before it, is a piece."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
@@ -236,13 +236,13 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
     return model.getvalue()
 
 
-def _sample(sides: Sequence[Sequence[str]]) -> Iterator[str]:
+def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
     """Evenly spaced texts of every side, in parts of at most CHARACTERS."""
     for texts in sides:
         stride = -(-len(texts) * len(sides) // SENTENCES) or 1
-        for i in range(0, len(texts), stride):
-            for start in range(0, len(texts[i]), CHARACTERS):
-                yield texts[i][start : start + CHARACTERS]
+        for text in islice(texts, 0, None, stride):
+            for start in range(0, len(text), CHARACTERS):
+                yield text[start : start + CHARACTERS]
 
 
 def _alphabet(texts: Iterator[str], limit: int) -> str:

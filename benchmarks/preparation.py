@@ -1,0 +1,169 @@
+"""Preparation: pairs a second from two text files to the token store, and memory, beside eole's build of a vocabulary.
+
+    python benchmarks/preparation.py [SOURCE TARGET] [--pairs 200000 2000000] [--rounds 3] [--threads 2] [--eole EOLE]
+
+Without files, the text is generated: two of 20,000 pairs of the phrasebook joined at a time, so that few repeat. The
+vocabulary is given, and learnt before from the first 100,000 pairs. Then `transduce prepare --vocabulary`, in a process
+of its own, reads, cleans, finds repetitions, holds out 1,000 pairs, encodes and writes. EOLE is the command of an
+environment that has eole: its `build_vocab -n_sample -1` reads, encodes and counts the same text with the same pieces,
+and keeps no ids. SentencePiece alone encodes both sides in one process. Memory is what the processes have of their
+own, without mapped files, looked at every 50 ms, the children's added.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from transduce.corpus import phrasebook
+from transduce.corpus.pairs import read_lines
+from transduce.tokens.tokenizer import JOINT, Tokenizer
+
+KNOWN = 100_000  # pairs that the vocabulary is learnt from
+JOINED = 20_000  # pairs that others are joined of
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="two text files; generated text follows where they end")
+    parser.add_argument("--pairs", type=int, nargs="+", default=[200_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--eole")
+    parser.add_argument("--folder", help="for the files that are written on the way")
+    arguments = parser.parse_args()
+    print("| pairs | | pairs/s | range | memory |")
+    print("| --- | --- | --- | --- | --- |")
+    for count in arguments.pairs:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            compare(arguments, count, Path(folder))
+
+
+def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
+    """Both sides in turns, and a row for each."""
+    files = [str(folder / name) for name in ("source", "target")]
+    with Path(files[0]).open("w", encoding="utf-8") as sources, Path(files[1]).open("w", encoding="utf-8") as targets:
+        for source, target in itertools.islice(texts(arguments.files), count):
+            sources.write(source + "\n")
+            targets.write(target + "\n")
+    known, vocabulary = folder / "known.tsv", folder / "vocabulary"
+    known.write_text(
+        "".join(f"{a}\t{b}\n" for a, b in itertools.islice(texts(arguments.files), KNOWN)), encoding="utf-8"
+    )
+    run([*TRANSDUCE, "--train", str(known), "--out", str(vocabulary), "data.vocab_size=8000"])
+    sides = {"transduce": ours(files, vocabulary, folder, arguments.threads)}
+    if arguments.eole:
+        sides["eole"] = eole(arguments.eole, files, vocabulary, folder, arguments.threads)
+    rows: dict[str, list[tuple[float, int]]] = {name: [] for name in sides}
+    for turn in range(arguments.rounds):
+        for name, command in sides.items():
+            rows[name].append(run([part.replace("TURN", str(turn)) for part in command]))
+    for name, measured in rows.items():
+        rates = [count / seconds for seconds, _ in measured]
+        memory = max(size for _, size in measured) / 2**20
+        line = f"| {count:,} | {name} | {statistics.median(rates):,.0f} "
+        print(f"{line}| {min(rates):,.0f} to {max(rates):,.0f} | {memory:,.0f} MiB |", flush=True)
+    seconds = encoding(files, vocabulary)
+    print(f"| {count:,} | SentencePiece alone, one thread | {count / seconds:,.0f} | | |", flush=True)
+
+
+def texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of the files, or generated ones without end."""
+    if files:
+        yield from zip(*map(read_lines, files), strict=True)
+    known = [(example.english, example.german) for example in phrasebook.sentences(JOINED, seed=1)]
+    draw = random.Random(1)
+    while True:
+        (source, target), (source_too, target_too) = draw.choices(known, k=2)
+        yield f"{source} {source_too}", f"{target} {target_too}"
+
+
+TRANSDUCE = [sys.executable, "-m", "transduce.cli", "prepare"]
+
+
+def ours(files: Sequence[str], vocabulary: Path, folder: Path, threads: int) -> list[str]:
+    options = ["--vocabulary", str(vocabulary), "--from", "en", "--to", "de", f"train.threads={threads}"]
+    return [*TRANSDUCE, "--train", *files, *options, "--out", str(folder / "data-TURN")]
+
+
+def eole(command: str, files: Sequence[str], vocabulary: Path, folder: Path, threads: int) -> list[str]:
+    model = str(vocabulary / JOINT)
+    corpus = {"path_src": files[0], "path_tgt": files[1], "transforms": ["sentencepiece"]}
+    config = {
+        "data": {"corpus": corpus},
+        "transforms_configs": {"sentencepiece": {"src_subword_model": model, "tgt_subword_model": model}},
+        "src_vocab": str(folder / "eole.vocab"),
+        "tgt_vocab": str(folder / "eole.vocab"),
+        "share_vocab": True,
+        "overwrite": True,
+        "n_sample": -1,
+        "num_threads": threads,
+        "save_data": str(folder / "eole"),
+    }
+    (folder / "eole.yaml").write_text(json.dumps(config), encoding="utf-8")
+    return [command, "build_vocab", "--config", str(folder / "eole.yaml")]
+
+
+def run(command: list[str]) -> tuple[float, int]:
+    """Seconds of a process, and the most anonymous memory (bytes) that it and its children were seen to have."""
+    began, most = time.perf_counter(), 0
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        done = threading.Event()
+
+        def watch() -> None:
+            nonlocal most
+            while not done.wait(0.05):
+                most = max(most, sum(map(anonymous, family(process.pid))))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        process.wait()
+        seconds = time.perf_counter() - began
+        done.set()
+        watcher.join()
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(command)}: {said.read().decode()}")
+    return seconds, most
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *itertools.chain.from_iterable(family(int(child)) for child in children)]
+
+
+def anonymous(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon")), 0)
+
+
+def encoding(files: Sequence[str], vocabulary: Path) -> float:
+    """Seconds that SentencePiece needs for both sides."""
+    tokenizer, seconds = Tokenizer.load(vocabulary), 0.0
+    for file, encode in zip(files, (tokenizer.encode_source, tokenizer.encode_target), strict=True):
+        lines = read_lines(file)
+        while some := list(itertools.islice(lines, 10_000)):
+            began = time.perf_counter()
+            encode(some)
+            seconds += time.perf_counter() - began
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

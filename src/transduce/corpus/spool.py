@@ -1,0 +1,117 @@
+"""The clean pairs of a corpus in files, while it is prepared: a corpus need not fit into memory."""
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import compress, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.corpus.hashes import Bits64
+from transduce.corpus.holdout import TRAIN, sentences
+from transduce.corpus.pairs import Origin, Pair
+
+CHUNK = 2000  # pairs that are written, read and encoded together
+
+
+class Block(NamedTuple):
+    """Some consecutive pairs of one part of a corpus, side by side."""
+
+    sources: list[str]
+    targets: list[str]
+    files: NDArray[np.int32]  # numbers of Spool.files
+    lines: NDArray[np.int64]
+
+
+class Spool:
+    """Pairs in the order in which they were written, which is done once.
+
+    `parts` says to which part of the corpus each pair belongs; all are trained on, until someone decides otherwise.
+    """
+
+    def __init__(self, folder: Path, pairs: Iterable[Pair], *, hashed: bool) -> None:
+        """Write the pairs, whose texts are single lines, into a new folder; hashed: also their sentences' hashes."""
+        self._folder = folder
+        self.files: list[str] = []
+        self._ends = [0]  # of the chunks, in bytes
+        numbers: dict[str, int] = {}
+        folder.mkdir(parents=True)
+        stream, length = iter(pairs), 0
+        with (
+            self._path("texts").open("wb") as texts,
+            self._path("files").open("wb") as files,
+            self._path("lines").open("wb") as lines,
+            self._path("hashes").open("wb") as hashes,
+        ):
+            while chunk := list(islice(stream, CHUNK)):
+                texts.write("".join([f"{pair.source}\n{pair.target}\n" for pair in chunk]).encode())
+                files.write(array("i", [numbers.setdefault(pair.origin.file, len(numbers)) for pair in chunk]))
+                lines.write(array("q", [pair.origin.line for pair in chunk]))
+                if hashed:
+                    hashes.write(sentences(chunk).tobytes())
+                self._ends.append(texts.tell())
+                length += len(chunk)
+        self.files += numbers
+        self.parts = np.full(length, TRAIN, dtype=np.int8)
+
+    def __len__(self) -> int:
+        """Pairs of all parts."""
+        return len(self.parts)
+
+    def count(self, part: int = TRAIN) -> int:
+        """Pairs of a part."""
+        return int(np.count_nonzero(self.parts == part))
+
+    def sentences(self) -> Bits64:
+        """The hashes of both sentences of every pair (pairs, 2), if they were written."""
+        if not len(self):
+            return np.empty((0, 2), dtype="<u8")  # for an empty file can't be mapped
+        return np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)
+
+    def blocks(self, part: int = TRAIN) -> Iterator[Block]:
+        """The pairs of a part, in blocks; none is empty."""
+        with (
+            self._path("texts").open("rb") as texts,
+            self._path("files").open("rb") as files,
+            self._path("lines").open("rb") as lines,
+        ):
+            for number, (start, end) in enumerate(zip(self._ends, self._ends[1:], strict=False)):
+                sides = texts.read(end - start).decode().split("\n")
+                block = Block(
+                    sides[:-1:2], sides[1::2], np.fromfile(files, "i4", CHUNK), np.fromfile(lines, "i8", CHUNK)
+                )
+                chosen = self.parts[number * CHUNK : (number + 1) * CHUNK] == part
+                if chosen.all():
+                    yield block
+                elif chosen.any():
+                    kept = list(compress(block.sources, chosen)), list(compress(block.targets, chosen))
+                    yield Block(*kept, block.files[chosen], block.lines[chosen])
+
+    def pairs(self, part: int = TRAIN) -> Iterator[Pair]:
+        """The pairs of a part."""
+        for block in self.blocks(part):
+            for source, target, file, line in zip(*block, strict=True):
+                yield Pair(source, target, Origin(self.files[file], int(line)))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name
+
+
+class Texts(Collection[str]):
+    """One side of what is trained on, of several corpora, one after another; can be gone through many times."""
+
+    def __init__(self, spools: Sequence[Spool], side: int) -> None:
+        self._spools, self._side = spools, side
+
+    def __len__(self) -> int:
+        return sum(spool.count() for spool in self._spools)
+
+    def __iter__(self) -> Iterator[str]:
+        for spool in self._spools:
+            for block in spool.blocks():
+                yield from block[self._side]
+
+    def __contains__(self, text: object) -> bool:
+        return any(text == each for each in self)
