@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.store import Encoded, TokenStore, pack, write_store
+from transduce.tokens.store import Encoded, TokenStore, write_store
+from transduce.tokens.words import pack
 
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
 Rows = Sequence[tuple[list[int], list[int]]]

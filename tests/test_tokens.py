@@ -1,9 +1,11 @@
 """Text comes back as it went in, the store gives back what was written, and every sentence is in one batch."""
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +92,18 @@ def test_half_of_a_surrogate_pair_is_replaced(tokenizer):
 def test_pieces_spell_the_text(tokenizer):
     (row,) = tokenizer.encode_source(["A dog runs."])
     assert "".join(tokenizer.source_pieces(row)) == "\u2581A\u2581dog\u2581runs."
+
+
+@given(st.lists(lines, max_size=6), st.integers(1, 9))
+def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer._source.model)
+    with patch("transduce.tokens.words.MOST", most):
+        rows = tokenizer.encode_source(texts)
+        packed = tokenizer.pack_source(texts)
+    assert packed.lists() == rows
+    for text, row in zip(texts, rows, strict=True):
+        if "\u2581" not in text:  # which SentencePiece takes for a space
+            assert row == processor.encode(text)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

@@ -11,12 +11,10 @@ import json
 import os
 import shutil
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +23,12 @@ from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
 from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
 from transduce.corpus.pairs import TREES, Origin, Pair, read_pairs
 from transduce.corpus.plain import suffixes
-from transduce.corpus.spool import Block, Spool, Texts
+from transduce.corpus.spool import Spool, Texts
 from transduce.corpus.trees import ALL_MARKS
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.store import Encoded, TokenStore, pack, write_store
+from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
 PREPARED = tuple(
@@ -38,10 +36,6 @@ PREPARED = tuple(
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 SPOOL = "spool"
-AHEAD = 4  # blocks per thread that may be encoded before they are written
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -116,9 +110,9 @@ def prepare(
             raise UserError(_nothing_left(data, cleaning))
         tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
         tokenizer.save(aside)
+        tokenizer = Tokenizer.load(aside, threads)
         for number, spool in enumerate(spools):
-            blocks = _encoded(spool, tokenizer, data.max_length, threads, cleaning)
-            write_store(aside / f"corpus-{number}", blocks)
+            write_store(aside / f"corpus-{number}", _encoded(spool, tokenizer, data.max_length, cleaning))
         shutil.rmtree(aside / SPOOL)
         stores = [TokenStore.open(aside / f"corpus-{number}") for number in range(len(spools))]
         facts = Facts(
@@ -211,32 +205,14 @@ def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
     )
 
 
-def _encoded(
-    spool: Spool, tokenizer: Tokenizer, max_length: int, threads: int, cleaning: Cleaning
-) -> Iterator[Encoded]:
-    """What is trained on, as ids, without what is too long; SentencePiece works in threads."""
-
-    def encode(block: Block) -> tuple[Block, Encoded]:
-        sources, targets = tokenizer.encode_source(block.sources), tokenizer.encode_target(block.targets)
-        return block, Encoded(pack(sources), pack(targets), block.files, block.lines)
-
-    for block, encoded in _in_threads(encode, spool.blocks(), threads):
-        long = np.maximum(encoded.source.lengths, encoded.target.lengths) > max_length
+def _encoded(spool: Spool, tokenizer: Tokenizer, max_length: int, cleaning: Cleaning) -> Iterator[Encoded]:
+    """What is trained on, as ids, without what is too long."""
+    for block in spool.blocks():
+        sources, targets = tokenizer.pack_source(block.sources), tokenizer.pack_target(block.targets)
+        long = np.maximum(sources.lengths, targets.lengths) > max_length
         for place in np.flatnonzero(long):
             cleaning.count(TOO_LONG, Origin(spool.files[block.files[place]], int(block.lines[place])))
-        yield encoded.where(~long)
-
-
-def _in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The results in the order of the items, of which only a few are on the way."""
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            if len(waiting) > AHEAD * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield Encoded(sources, targets, block.files, block.lines).where(~long)
 
 
 def _write_lines(path: Path, values: Iterator[dict[str, object]]) -> None:

@@ -7,9 +7,8 @@ store.json      manifest.json      how wide the ids are; sizes and hashes
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,21 +17,11 @@ from numpy.typing import NDArray
 
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
+from transduce.tokens.words import Rows
 
 FORMAT = 1  # of a store; a newer one is refused
 HEADER = "store.json"
 CHUNK = 1 << 20  # ids converted at once
-
-
-class Rows(NamedTuple):
-    """Sentences of one side, one after another."""
-
-    ids: NDArray[np.uint32]  # (tokens,)
-    lengths: NDArray[np.int64]  # (sentences,)
-
-    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
-        """Some of the sentences; chosen: (sentences,)."""
-        return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
 
 
 class Encoded(NamedTuple):
@@ -48,12 +37,6 @@ class Encoded(NamedTuple):
         if chosen.all():
             return self
         return Encoded(self.source.where(chosen), self.target.where(chosen), self.files[chosen], self.lines[chosen])
-
-
-def pack(rows: Sequence[Sequence[int]]) -> Rows:
-    """Lists of ids, one after another."""
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:

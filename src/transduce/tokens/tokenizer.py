@@ -17,6 +17,7 @@ import sentencepiece
 
 from transduce.config import BOS, EOS, PAD, UNK
 from transduce.errors import UserError
+from transduce.tokens.words import Rows, Words, pack
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
@@ -90,10 +91,18 @@ class Tokenizer:
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of source texts; an empty text has none."""
-        return self._source.encode(texts)
+        return self._source.encode(texts).lists()
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of target texts; an empty text has none."""
+        return self._target.encode(texts).lists()
+
+    def pack_source(self, texts: Sequence[str]) -> Rows:
+        """The same as `encode_source`, as arrays."""
+        return self._source.encode(texts)
+
+    def pack_target(self, texts: Sequence[str]) -> Rows:
+        """The same as `encode_target`, as arrays."""
         return self._target.encode(texts)
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -148,15 +157,24 @@ class _Vocabulary:
         self.continuing = _open(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
+        # No piece goes beyond a word, so BPE cuts a word alike wherever it stands. Unigram adds up the scores of a
+        # whole text, and rounding may decide between two ways to cut its last word. BPE's scores are ranks.
+        by_rank = all(self.processor.get_score(token).is_integer() for token in range(self.size))
+        self.encode = Words(self._encode_words).encode if by_rank else self._encode_texts
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def _encode_words(self, words: Sequence[str]) -> Rows:
+        return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
+
+    def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
         # Half of a surrogate pair is no character and becomes U+FFFD, instead of an exception.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
-        rows: list[list[int]] = self.processor.encode(lines, num_threads=self.threads)
+        rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
         for i, text in enumerate(texts):
             if SPACE in text:
                 rows[i] = self._encode_literal_spaces(text)
-        return rows
+            elif not text:
+                rows[i] = empty
+        return pack(rows)
 
     def _encode_literal_spaces(self, text: str) -> list[int]:
         """Spell each U+2581 in bytes: SentencePiece would take it for a space."""

@@ -1,0 +1,81 @@
+"""Encoding word by word: most words of a text have been cut into pieces before."""
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 200_000  # words that are kept: about 30 MB
+
+
+class Rows(NamedTuple):
+    """Sentences of one side, or words, one after another."""
+
+    ids: NDArray[np.uint32]  # (tokens,)
+    lengths: NDArray[np.int64]  # (sentences,)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """Some of the sentences; chosen: (sentences,)."""
+        return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
+
+    def take(self, places: NDArray[np.int64]) -> "Rows":
+        """The sentences at these places, as often as they occur."""
+        lengths = self.lengths[places]
+        starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
+        return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
+
+    def lists(self) -> list[list[int]]:
+        """Each sentence as a list."""
+        ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
+        return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def pack(rows: Sequence[Sequence[int]]) -> Rows:
+    """Lists of ids, one after another."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
+
+
+class Words:
+    """Encodes texts whose words, what is between spaces, are cut into pieces independently of each other.
+
+    `encode` does so for words; it is asked once for each, as long as there are not too many.
+    """
+
+    def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
+        self._encode = encode
+        self._lock = threading.Lock()
+        self._place: dict[str, int] = {}
+        self._pieces = pack([])
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        """The ids of all texts; an empty text has none."""
+        spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
+        words = " ".join(texts).split(" ") if texts else []
+        with self._lock:
+            places = self._places(words)
+            found = self._pieces.take(places)
+        ends = np.cumsum(spaces + 1)
+        lengths = np.diff(np.cumsum(found.lengths)[ends - 1], prepend=0)
+        filled = np.fromiter(map(bool, texts), bool, len(texts))
+        return Rows(found.ids[np.repeat(filled, lengths)], lengths * filled)
+
+    def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """Where each word is kept."""
+        new = set(words).difference(self._place)
+        if new and len(self._place) + len(new) > MOST:
+            self._forget()
+            new = set(words)
+        if new:
+            cut = self._encode(list(new))
+            self._place.update(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
+            ids, lengths = self._pieces
+            self._pieces = Rows(np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths)))
+        return np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
+
+    def _forget(self) -> None:
+        self._place.clear()
+        self._pieces = pack([])
