@@ -129,8 +129,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def transduce_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
-    from transduce.allocator import keep_memory
     from transduce.config import configure
+    from transduce.machine import keep_memory
     from transduce.model.batch import Batch
     from transduce.model.build import build
     from transduce.training.optimizer import make_optimizer

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -166,7 +167,35 @@ def test_recipes_are_found_by_name(tmp_path, monkeypatch):
     assert gather("multi30k-en-de", **nothing) == found[0]
 
 
+def profile_of(said: str) -> dict[str, float]:
+    """The seconds of each phase."""
+    rows = re.findall(r"^(\w[\w ]*\w) +([0-9.]+) s +[0-9.]+%$", said, flags=re.MULTILINE)
+    return {name: float(seconds) for name, seconds in rows}
+
+
+def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
+    command = ["train", "--train", place / "train.tsv", "--out", tmp_path / "run", "--profile", *SHORT, "train.steps=3"]
+    status, _, said = run(capsys, *command)
+    assert status == 0
+    *phases, whole = (seconds := profile_of(said)).values()
+    assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(seconds)
+    assert sum(phases) == pytest.approx(whole, abs=0.1)
+    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP each: .* large float32 products", said)
+
+
 # -- translate --------------------------------------------------------------------------------------------
+
+
+def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
+    command = ["translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "out", "--profile"]
+    for engine in ("torch", "ctranslate2"):
+        status, _, said = run(capsys, *command, "--engine", engine)
+        assert status == 0
+        *phases, whole = (seconds := profile_of(said)).values()
+        assert {"start", "text", "search"} <= set(seconds)
+        assert {"encode", "decode"} <= set(seconds) or engine == "ctranslate2"
+        assert sum(phases) == pytest.approx(whole, abs=0.1)
+        assert ("sentences/s in our own search" in said) == (engine == "torch")
 
 
 def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, capsys):

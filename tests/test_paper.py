@@ -18,6 +18,7 @@ from transduce.commands.recipes import read_text
 from transduce.config import ModelConfig, configure, read_recipe
 from transduce.corpus.phrasebook.sampling import sentences
 from transduce.errors import UserError
+from transduce.model.arithmetic import per_target_token
 from transduce.model.batch import make_batch
 from transduce.model.build import KINDS, build, count_parameters
 from transduce.paper import experiments, figures, table1, table2, table3
@@ -107,7 +108,7 @@ def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
     encoder_layer, decoder_layer = 4 * d * d + 8 * d * d, 8 * d * d + 8 * d * d
     products = n * (2 * encoder_layer + 3 * decoder_layer + v * d)
     attention = (2 + 3 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
-    assert table2.flops_per_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
+    assert per_target_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
 
 
 def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
@@ -128,7 +129,7 @@ def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
     for kind, products in wanted.items():
         own = {"attention": "additive"} if kind == "recurrent" else {}
         own |= {"experts": 8, "num_heads": 4} if kind == "transformer" else {}
-        found = table2.flops_per_token(ModelConfig(**shape, kind=kind, **own), n, n)
+        found = per_target_token(ModelConfig(**shape, kind=kind, **own), n, n)
         assert found == pytest.approx(3 * 2 * products / n), kind
 
 

@@ -8,7 +8,6 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -76,11 +75,6 @@ class Prepared:
         return f"{self.facts.files[store][file]}:{line}"
 
 
-def cores() -> int:
-    """CPU threads that are worth using."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether what is given as a corpus is a folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS).is_file()
@@ -97,7 +91,7 @@ def prepare(
     """Write a prepared corpus into the new `folder`.
 
     vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. The text passes through
-    files in the folder that is being written; memory is needed for its hashes, at most 24 bytes a pair.
+    files in the folder that is being written; memory is needed for its hashes, about 26 bytes a pair.
     Raises UserError for an empty corpus and for what the readers refuse.
     """
     began = time.monotonic()

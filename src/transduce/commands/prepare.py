@@ -9,6 +9,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config import configure, flatten
 from transduce.errors import UserError
 from transduce.journal import say
+from transduce.machine import cores
 
 
 def prepare(
@@ -49,7 +50,7 @@ def prepare(
         out,
         vocab_size=lambda pairs: size or sizing.sizes_for(pairs).vocab_size,
         tokenizer=Tokenizer.load(vocabulary) if vocabulary else None,
-        threads=given.get("train.threads") or preparation.cores(),
+        threads=given.get("train.threads") or cores(),
     )
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())

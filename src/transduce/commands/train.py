@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from transduce.commands.options import Assignments
+from transduce.commands.profile import TRAIN, profiled, say_training
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.errors import UserError
 
@@ -20,6 +21,7 @@ def train(
     init: Path | None = None,
     keep_optimizer: bool = False,
     tensorboard: bool = False,
+    profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
     """Train a model, or go on with one that was interrupted.
@@ -38,6 +40,7 @@ def train(
         init: A model folder to go on from (fine-tuning), with its vocabulary and shape.
         keep_optimizer: With --init, go on with the optimiser's state, too.
         tensorboard: Also write TensorBoard event files into the model folder.
+        profile: Tell in the end where the time went.
     """
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
@@ -45,7 +48,10 @@ def train(
     from transduce import bundle
     from transduce.runs.train import train as run  # torch: too slow for --help
 
-    result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
+    with profiled(profile, TRAIN) as found:
+        result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
+    if found:
+        say_training(found, bundle.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     command = "parse" if bundle.read_config(out).data.symbols else "translate"

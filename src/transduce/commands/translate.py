@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
+from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
 from transduce.decoding.engines.engine import Choice
 from transduce.journal import say
+from transduce.profiling import phase
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translation
@@ -33,6 +35,7 @@ def translate(
     n_best: int = 1,
     engine: Choice = "auto",
     json: bool = False,
+    profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
     """Translate a file, or the standard input, line by line.
@@ -50,20 +53,27 @@ def translate(
         engine: What searches: torch is ours, for every model; ctranslate2 is faster, for Transformers on a CPU; auto is
             the faster one where it is installed, knows the model and translates it as well.
         json: Write a JSON object per line, with scores, pieces and flags.
+        profile: Tell in the end where the time went.
     """
     given = parse_assignments(assignments)
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
+    from transduce import bundle
     from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
-    translator = load([model, *map(Path, ensemble)], given, engine=engine)
-    say(f"Engine: {translator.engine.name}")
-    if input == "-" and sys.stdin.isatty():
-        say("Type the lines to translate; Ctrl-D behind the last one.")
-    translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)
-    write_lines(output, _texts(translations, json or n_best > 1))
+    with profiled(profile, TRANSLATE) as found:
+        with phase("start", whole=True):
+            translator = load([model, *map(Path, ensemble)], given, engine=engine)
+        say(f"Engine: {translator.engine.name}")
+        if input == "-" and sys.stdin.isatty():
+            say("Type the lines to translate; Ctrl-D behind the last one.")
+        with phase("files"):
+            translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)
+            write_lines(output, _texts(translations, json or n_best > 1))
+    if found:
+        say_search(found, bundle.read_config(model).model)
 
 
 def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:

@@ -14,6 +14,7 @@ from transduce.config import BOS, EOS, PAD, UNK
 from transduce.decoding.engines.engine import Hypothesis, penalty
 from transduce.decoding.stepper import Stepper
 from transduce.model.seq2seq import select
+from transduce.profiling import phase
 
 
 class Beam(NamedTuple):
@@ -38,6 +39,7 @@ class Filter(Protocol):
         ...
 
 
+@phase("search")
 @torch.inference_mode()
 def beam_search(
     step: Stepper,

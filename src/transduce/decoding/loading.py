@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce import bundle
-from transduce.allocator import keep_memory
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.corpus.trees import are_of_trees
 from transduce.decoding.engines.ctranslate2 import has_gpu
@@ -14,7 +13,7 @@ from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
 from transduce.journal import say
-from transduce.preparation import cores
+from transduce.machine import cores, keep_memory
 from transduce.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from torch import Tensor
 from transduce.config import PAD
 from transduce.model.batch import Batch
 from transduce.model.seq2seq import Seq2Seq, State, select, target_log_probs
+from transduce.profiling import count, phase
 
 
 class Stepper(Protocol):
@@ -33,6 +34,7 @@ class Stepper(Protocol):
 class ModelStepper:
     """One model, or an ensemble that averages the probabilities of several; all are put into eval mode."""
 
+    @phase("encode")
     @torch.inference_mode()
     def __init__(self, models: Sequence[Seq2Seq], src: Tensor):
         """src (b, s) on the models' device, EOS last."""
@@ -40,16 +42,21 @@ class ModelStepper:
         self.memories = [model.encode(src) for model in self.models]
         self.states: list[State] = [None] * len(models)
         self.device = src.device
+        count("source tokens", src.numel())
+        count("sentences", len(src))
 
+    @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
         """(r,) -> (r, v); at the first call a row per sentence is enough, `keep` makes more of them."""
+        count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
             logits, self.states[i] = model.decode(tokens[:, None], memory, self.states[i])
             log_probs.append(logits[:, -1].float().log_softmax(dim=-1))
         return average(log_probs)
 
+    @phase("decode")
     @torch.inference_mode()
     def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Rows of the states, sentences of the memories."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from transduce.config import DecodeConfig
 from transduce.decoding.engines.engine import Engine, Hypothesis, Request, penalty
 from transduce.errors import UserError
+from transduce.profiling import phase
 from transduce.tokens.tokenizer import Tokenizer
 
 CUT = "cut"  # flag: the translation reached the length limit, where it was made to end
@@ -86,6 +87,7 @@ class Translator:
                 scored[places[i]] = Scored(log_prob, length, log_prob / penalty(length, self.config.length_penalty))
         return scored
 
+    @phase("text")
     def _translate(self, texts: list[str], n_best: int, first: int) -> list[Translation]:
         """The texts are numbered from `first` in what is raised."""
         if not 1 <= n_best <= self.config.beam_size:

@@ -1,14 +1,9 @@
 """Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from transduce import bundle
 from transduce.config import ModelConfig, configure
@@ -16,8 +11,7 @@ from transduce.corpus.pairs import read_pairs
 from transduce.decoding.loading import load_models
 from transduce.files import MANIFEST
 from transduce.journal import say
-from transduce.model.build import build
-from transduce.model.recording import recording
+from transduce.model.arithmetic import per_target_token
 from transduce.paper.experiments import (
     RECORD,
     RESOLVED,
@@ -95,20 +89,7 @@ def as_printed(training: Training) -> float:
 
 def of_the_model(training: Training, length: int = 25) -> float:
     """Those of the model's matrix products in the same training, for sentences of `length` tokens on both sides."""
-    return training.steps * TARGET_TOKENS * flops_per_token(training.model, length, length)
-
-
-@cache
-def flops_per_token(model: ModelConfig, source_length: int, target_length: int) -> float:
-    """Per target token of an update: forward, and twice as much backward; matrix products alone."""
-    network = build(model).eval()
-    src = torch.full((1, source_length), 4)
-    tgt = torch.full((1, target_length), 4)
-    # The counter knows neither oneDNN's recurrent layers nor fused attention; recording takes the plain path.
-    off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
-    with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:
-        network(src, tgt)
-    return 3 * counter.get_total_flops() / target_length
+    return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 BUDGET = 1e14  # floating-point operations of each of our trainings
@@ -176,7 +157,7 @@ def experiments(given: Mapping[str, Any]) -> list[Experiment]:
         options = {**SHARED, **own, **given}
         shape = {option: value for option, value in options.items() if option.startswith("model.")}
         model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
-        steps = max(1, round(BUDGET / flops_per_token(model, LENGTH, LENGTH) / options["data.max_tokens"]))
+        steps = max(1, round(BUDGET / per_target_token(model, LENGTH, LENGTH) / options["data.max_tokens"]))
         found.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
     return found
 
@@ -260,7 +241,7 @@ def _together(runs: Sequence[Result], path: Path) -> Ours:
 
 
 def _flops(run: Result) -> float:
-    return run.target_tokens * flops_per_token(bundle.read_config(run.folder).model, LENGTH, LENGTH)
+    return run.target_tokens * per_target_token(bundle.read_config(run.folder).model, LENGTH, LENGTH)
 
 
 def _slug(name: str) -> str:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import bundle
-from transduce.allocator import keep_memory
 from transduce.config import RunConfig, configure
 from transduce.corpus.pairs import TREES, Pair, read_pairs
 from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 from transduce.files import MANIFEST
 from transduce.journal import Journal, say
+from transduce.machine import keep_memory
+from transduce.profiling import phase
 from transduce.runs.finish import finish
 from transduce.runs.resume import Continued, continued, resume
 from transduce.runs.start import start
@@ -67,17 +68,20 @@ def train(
     going = continued(given, out) if begun else None
     if going and known and (result := ended(going, known, out)):
         return result
-    test = test_pairs(going.config if going else configure(given))
-    if not begun:
-        start(given, out, init, keep_optimizer, device)
+    with phase("start", whole=True):
+        test = test_pairs(going.config if going else configure(given))
+        if not begun:
+            start(given, out, init, keep_optimizer, device)
     with Journal(out / bundle.JOURNAL, tensorboard=tensorboard) as journal:
-        training, prepared = resume(going or continued(given, out), out, journal, device)
+        with phase("start", whole=True):
+            training, prepared = resume(going or continued(given, out), out, journal, device)
         reason = run_loop(training, until)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASONS[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
             return Result(out, reason, {})
-        return Result(out, reason, finish(training, prepared, test, out, reason))
+        with phase("finish", whole=True):
+            return Result(out, reason, finish(training, prepared, test, out, reason))
 
 
 def ended(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:

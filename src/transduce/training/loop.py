@@ -19,6 +19,7 @@ from transduce.errors import UserError
 from transduce.journal import Display, Journal, Progress, say
 from transduce.model.batch import Batch, make_batch
 from transduce.model.seq2seq import Seq2Seq
+from transduce.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
@@ -70,7 +71,8 @@ def train(training: Training, until: float = math.inf) -> Reason:
     with stop_signals() as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
         while (reason := finished(training, stopped() or time.monotonic() >= until)) is None:
-            batches = next(plan)
+            with phase("data"):
+                batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
             note(training, outcome, batches)
@@ -119,6 +121,7 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     )
 
 
+@phase("data")
 def assemble(training: Training, batch: Indices) -> Batch:
     """Tensors of the given pairs, on the device."""
     sources = [training.data.source(index) for index in batch.tolist()]
@@ -162,6 +165,7 @@ def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> No
         state.num_tokens = 0
 
 
+@phase("validation", whole=True)
 def validate(training: Training) -> None:
     """Measure the model on held-out text."""
     state = training.state
@@ -185,6 +189,7 @@ def validate(training: Training) -> None:
     say(f"step {state.step:>7,}  epoch {state.epoch + 1}  {result}{best}")
 
 
+@phase("checkpoints")
 def save(training: Training) -> None:
     """Write a checkpoint and delete those that are no longer wanted."""
     state, config = training.state, training.config.train

@@ -12,6 +12,7 @@ from transduce.model.batch import Batch
 from transduce.model.experts import balance_loss
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
+from transduce.profiling import count, phase
 from transduce.training.loss import Sums, smoothed_cross_entropy
 
 
@@ -45,21 +46,27 @@ def update(
     for place, batch in enumerate(batches):
         torch.manual_seed(dropout_seed(train.seed, step, place))
         batch_sums = forward(model, batch, train)
-        (batch_sums.loss / total).backward()
-        sums += torch.stack(batch_sums).detach().cpu()
+        with phase("backward"):
+            (batch_sums.loss / total).backward()
+            sums += torch.stack(batch_sums).detach().cpu()
+        count("pairs", len(batch.src))
+        count("source tokens", batch.src.numel())
+    count("target tokens", total)
     loss, nll, correct = sums.tolist()
-    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
-    applied = bool(torch.isfinite(norm)) and loss - loss == 0
-    if applied:
-        if train.clip_norm:
-            torch.nn.utils.clip_grads_with_norm_(model.parameters(), train.clip_norm, norm)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    with phase("optimiser"):
+        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        applied = bool(torch.isfinite(norm)) and loss - loss == 0
+        if applied:
+            if train.clip_norm:
+                torch.nn.utils.clip_grads_with_norm_(model.parameters(), train.clip_norm, norm)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
     return Outcome(loss, nll, correct, total, norm.item(), applied)
 
 
+@phase("forward")
 def forward(model: Seq2Seq, batch: Batch, train: TrainConfig) -> Sums:
     """The sums of one batch, in the precision of the training; under autograd unless switched off outside."""
     with autocast(batch.src.device, train.precision), recording(attention=False) as record:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
+from transduce.profiling import phase
 
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
 CHECK = "check.json"  # beside a converted model: how it compares with our own search
@@ -42,7 +44,16 @@ class CTranslate2Engine:
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """Its search ends a beam by another rule than ours; of the hypotheses it finds, ours chooses the best."""
-        jobs = [
+        with phase("search"):
+            jobs = self._start(requests, config)
+        for request, job in zip(requests, jobs, strict=True):
+            with phase("search"):
+                found = self._finish(request, job, config.length_penalty, n_best)
+            yield found
+
+    def _start(self, requests: Sequence[Request], config: DecodeConfig) -> list[Any]:
+        """Searches that run in threads of their own, to be waited for."""
+        return [
             self._translator.translate_batch(
                 [[*map(str, source), str(EOS)] for source in request.sources],
                 beam_size=config.beam_size,
@@ -58,24 +69,25 @@ class CTranslate2Engine:
             )
             for request in requests
         ]
-        alpha = config.length_penalty
-        for request, results in zip(requests, jobs, strict=True):
-            log_probs: list[dict[tuple[int, ...], float]] = []  # of each sentence by its hypotheses' tokens
-            cut: dict[tuple[int, tuple[int, ...]], None] = {}
-            for i, (limit, job) in enumerate(zip(request.limits, results, strict=True)):
-                result = job.result()
-                log_probs.append({})
-                for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                    tokens = tuple(map(int, pieces[:limit]))
-                    if len(pieces) < limit:
-                        log_probs[i][tokens] = score * (len(tokens) + 1) ** alpha  # it divides by length ^ alpha
-                    else:  # to be made to end there, as ours is
-                        cut[i, tokens] = None
-            if cut:
-                scored = self.log_probs([request.sources[i] for i, _ in cut], [tokens for _, tokens in cut])
-                for (i, tokens), log_prob in zip(cut, scored, strict=True):
-                    log_probs[i][tokens] = log_prob
-            yield [_best(each, alpha, n_best) for each in log_probs]
+
+    def _finish(self, request: Request, jobs: list[Any], alpha: float, n_best: int) -> Found:
+        """What the searches of a request have found."""
+        log_probs: list[dict[tuple[int, ...], float]] = []  # of each sentence by its hypotheses' tokens
+        cut: dict[tuple[int, tuple[int, ...]], None] = {}
+        for i, (limit, job) in enumerate(zip(request.limits, jobs, strict=True)):
+            result = job.result()
+            log_probs.append({})
+            for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+                tokens = tuple(map(int, pieces[:limit]))
+                if len(pieces) < limit:
+                    log_probs[i][tokens] = score * (len(tokens) + 1) ** alpha  # it divides by length ^ alpha
+                else:  # to be made to end there, as ours is
+                    cut[i, tokens] = None
+        if cut:
+            scored = self.log_probs([request.sources[i] for i, _ in cut], [tokens for _, tokens in cut])
+            for (i, tokens), log_prob in zip(cut, scored, strict=True):
+                log_probs[i][tokens] = log_prob
+        return [_best(each, alpha, n_best) for each in log_probs]
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """By forced decoding, as one batch."""

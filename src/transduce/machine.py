@@ -1,11 +1,17 @@
-"""Memory of a long computation on a CPU."""
+"""What the machine has: cores, and memory that a long computation keeps."""
 
 import ctypes
+import os
 import platform
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 LARGE = 1 << 30  # bytes
 LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
+
+
+def cores() -> int:
+    """CPU threads that are worth using."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_memory() -> None:
