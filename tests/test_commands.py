@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,14 @@ import transduce
 from command_line import run
 from corpora import write_texts
 from transduce import bundle, cli
-from transduce.commands import translate as translate_command
 from transduce.commands.output import write_lines
 from transduce.commands.recipes import gather
 from transduce.config import configure
-from transduce.preparation import read_facts
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.errors import UserError
+from transduce.preparation import open_prepared, read_facts
+from transduce.runs.distill import distill
 
 TINY = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
@@ -183,6 +187,68 @@ def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
     assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP each: .* large float32 products", said)
 
 
+# -- distill ----------------------------------------------------------------------------------------------
+
+
+def texts_of(folder: Path) -> list[tuple[str, str]]:
+    """The pairs of a prepared corpus: sources as they stand in its file, targets decoded."""
+    prepared = open_prepared(folder)
+    data, there = prepared.mixture, lines(Path(prepared.facts.files[0][0]))
+    targets = prepared.tokenizer.decode([data.target(i).tolist() for i in range(len(data))])
+    return [(there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)]
+
+
+def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, capsys):
+    corpus = "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"
+    said = output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "data")
+    assert re.match(r"\d+ pairs to train on, 20 held out", said)
+    output(capsys, "prepare", *corpus[:2], corpus[-1], "--vocabulary", place / "one", "--out", tmp_path / "plain")
+    original = texts_of(tmp_path / "plain")
+    sources = [source for source, _ in original]
+    translations = dict(zip(sources, transduce.load(place / "one", engine="torch").translate(sources), strict=True))
+    left_out = json.loads((tmp_path / "data/preparation.json").read_text())["left_out"]
+    assert set(left_out) <= {"cut-off", "empty", "ratio"} and sum(left_out.values()) < len(sources) / 2
+    found = texts_of(tmp_path / "data")
+    assert len(found) == len(sources) - sum(left_out.values())
+    assert all(target == translations[source].text for source, target in found)
+    assert (tmp_path / "data/valid.jsonl").read_bytes() == (tmp_path / "plain/valid.jsonl").read_bytes()
+    output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "both", "--keep-original")
+    assert set(texts_of(tmp_path / "both")) == set(original) | set(found)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "data", "plain"]
+    output(capsys, "train", "--train", tmp_path / "data", "--out", tmp_path / "student", *SHORT[1:], "train.steps=2")
+
+
+def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("transduce.decoding.translator.CHUNK", 50)
+    data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
+    asked: list[str] = []
+
+    class Engine(TorchEngine):
+        def search(self, requests, config, n_best):
+            if len(asked) > limit:
+                raise KeyboardInterrupt
+            asked.extend(text for request in requests for text in request.texts)
+            yield from super().search(requests, config, n_best)
+
+    loaded = bundle.load(place / "one")
+    translator = Translator(Engine([loaded.model]), loaded.tokenizer, loaded.config.decode)
+    limit = 120
+    with pytest.raises(KeyboardInterrupt):
+        distill(translator, [place / "one"], data, tmp_path / "data")
+    assert [path.name for path in tmp_path.iterdir()] == [".data.translations"]
+    with (tmp_path / ".data.translations").open("ab") as file:
+        file.write(b'["torn')
+    others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
+    with pytest.raises(UserError, match="another model, engine or other options"):
+        distill(others, [place / "one"], data, tmp_path / "data")
+    limit = 10_000
+    distill(translator, [place / "one"], data, tmp_path / "data")
+    assert len(asked) == len(set(asked)) > 200
+    distill(translator, [place / "one"], data, tmp_path / "again")
+    assert texts_of(tmp_path / "data") == texts_of(tmp_path / "again")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data"]
+
+
 # -- translate --------------------------------------------------------------------------------------------
 
 
@@ -312,7 +378,7 @@ def test_an_ensemble_is_that_of_its_models(place, capsys):
 def test_how_far_a_long_translation_is_stands_on_standard_error(place, capsys, monkeypatch):
     command = ["translate", place / "one", "--input", place / "test.src"]
     expected = output(capsys, *command)
-    monkeypatch.setattr(translate_command, "SECONDS_BETWEEN_REPORTS", -1.0)
+    monkeypatch.setattr("transduce.journal.SECONDS_BETWEEN_LINES", -1.0)
     status, found, said = run(capsys, *command)
     assert (status, found) == (0, expected)
     assert [line.split(" a second")[0].split(", ")[0] for line in said.splitlines()[1:]] == [

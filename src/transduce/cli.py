@@ -14,6 +14,7 @@ from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOpti
 
 from transduce.commands.average import average
 from transduce.commands.demo import demo
+from transduce.commands.distill import distill
 from transduce.commands.evaluate import evaluate
 from transduce.commands.info import info
 from transduce.commands.options import options
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "score": score,
     "evaluate": evaluate,
     "average": average,
+    "distill": distill,
     "reproduce": reproduce,
     "info": info,
     "options": options,

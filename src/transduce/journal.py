@@ -9,10 +9,10 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -23,6 +23,7 @@ from transduce.errors import UserError
 
 Value = str | int | float | bool | None
 Event = dict[str, Any]
+Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
@@ -97,6 +98,16 @@ def open_tensorboard(folder: Path) -> Any:
 def say(text: str) -> None:
     """Print a line for people, above the moving one if there is one."""
     _people.print(text, markup=False, soft_wrap=True)
+
+
+def telling(items: Iterable[Item], what: str) -> Iterator[Item]:
+    """The same items, while saying now and then how many have passed, and how fast."""
+    told = began = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        if time.monotonic() - told > SECONDS_BETWEEN_LINES:
+            told = time.monotonic()
+            say(f"{number:,} {what}, {number / (told - began):,.1f} a second")
+        yield item
 
 
 class Progress(NamedTuple):

@@ -87,11 +87,13 @@ def prepare(
     vocab_size: Callable[[int], int],
     tokenizer: Tokenizer | None = None,
     threads: int = 1,
+    rewrite: Callable[[Iterator[Pair], Cleaning], Iterator[Pair]] | None = None,
 ) -> Prepared:
     """Write a prepared corpus into the new `folder`.
 
-    vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. The text passes through
-    files in the folder that is being written; memory is needed for its hashes, about 26 bytes a pair.
+    vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. rewrite: what becomes of
+    the pairs of a corpus that are trained on. The text passes through files in the folder that is being written; memory
+    is needed for its hashes, about 26 bytes a pair.
     Raises UserError for an empty corpus and for what the readers refuse.
     """
     began = time.monotonic()
@@ -102,6 +104,11 @@ def prepare(
         kept = sum(spool.count() for spool in spools)
         if not kept:
             raise UserError(_nothing_left(data, cleaning))
+        if rewrite:
+            rules = Rules(data.max_ratio, data.deduplicate)
+            for number, spool in enumerate(spools):
+                pairs = clean(rewrite(spool.pairs(), cleaning), rules, cleaning)
+                spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
         tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
@@ -10,6 +10,9 @@ from transduce.config import configure, flatten
 from transduce.errors import UserError
 from transduce.journal import say
 from transduce.machine import cores
+
+if TYPE_CHECKING:
+    from transduce.preparation import Prepared
 
 
 def prepare(
@@ -42,7 +45,7 @@ def prepare(
     from transduce import preparation, sizing  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
-    learnt = _vocabulary_options(vocabulary, given) if vocabulary else {}
+    learnt = vocabulary_options(vocabulary, given) if vocabulary else {}
     say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     size = given.get("data.vocab_size")
     prepared = preparation.prepare(
@@ -52,20 +55,27 @@ def prepare(
         tokenizer=Tokenizer.load(vocabulary) if vocabulary else None,
         threads=given.get("train.threads") or cores(),
     )
+    say_prepared(prepared)
+
+
+def say_prepared(prepared: "Prepared") -> None:
+    """What there is to train on, and what was left out."""
+    from transduce.preparation import LEFT_OUT
+
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
         f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and ", end=""
     )
     print(f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces", end="")
-    print(f" in {facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {out}")
+    print(f" in {facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}")
     if facts.dropped:
         print(f"left out, with a sentence that is held out: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
-        print(f"left out, {rule}: {count:,} (lines in {out / preparation.LEFT_OUT})")
+        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT})")
 
 
-def _vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a vocabulary was learnt with; raises UserError if others are asked for."""
     from transduce import bundle, preparation
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json as json_format
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +13,11 @@ from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
 from transduce.config import parse_assignments
 from transduce.decoding.engines.engine import Choice
-from transduce.journal import say
+from transduce.journal import say, telling
 from transduce.profiling import phase
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translation
-
-SECONDS_BETWEEN_REPORTS = 25.0
 
 
 def translate(
@@ -78,13 +75,9 @@ def translate(
 
 def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:
     """The lines to write, while telling how far it is and at the end how many were cut off."""
-    cut, began = 0, time.monotonic()
-    told = began
-    for number, translation in enumerate(translations, start=1):
+    cut = 0
+    for translation in telling(translations, "lines translated"):
         cut += "cut" in translation.flags
-        if time.monotonic() - told > SECONDS_BETWEEN_REPORTS:
-            told = time.monotonic()
-            say(f"{number:,} lines translated, {number / (told - began):,.1f} a second")
         yield json_format.dumps(dataclasses.asdict(translation), ensure_ascii=False) if json else translation.text
     if cut:
         say(f"{cut:,} translations were cut off at the length limit (decode.max_extra_tokens); --json marks them.")

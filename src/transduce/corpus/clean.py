@@ -9,13 +9,15 @@ from typing import NamedTuple
 from transduce.corpus.hashes import Hashes, hash_text
 from transduce.corpus.pairs import Origin, Pair
 
-EMPTY, LINE_BREAK, RATIO, DUPLICATE, TOO_LONG = "empty", "line-break", "ratio", "duplicate", "too-long"
+EMPTY, LINE_BREAK, RATIO, DUPLICATE = "empty", "line-break", "ratio", "duplicate"
+TOO_LONG, CUT_OFF = "too-long", "cut-off"
 MEANINGS = {
     EMPTY: "a blank side",
     LINE_BREAK: "a line break inside a text",
     RATIO: "one side too long for the other, see data.max_ratio",
     DUPLICATE: "the repetition of an earlier pair",
     TOO_LONG: "more tokens than data.max_length",
+    CUT_OFF: "a translation that was cut off at the length limit",
 }
 RATIO_SLACK = 10  # characters: "Ja." and "Yes, I do." are a good pair at any ratio
 LINES_KEPT = 10_000  # per rule; the counts are exact beyond it
