@@ -1,6 +1,8 @@
 """The fast engine is the same model: converted without loss, checked before it is used, kept and found again."""
 
+import copy
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
@@ -20,6 +24,7 @@ from transduce.decoding import loading
 from transduce.decoding.engines import conversion, fast, making
 from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Engine, Request, penalty
+from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.errors import UserError
 from transduce.model.build import build
@@ -73,6 +78,54 @@ def test_a_converted_model_is_the_same_model(kind, tmp_path):
     scored = ours.log_probs(SOURCES, [tokens for _, tokens in beams])
     reported = [score * penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
     assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
+
+
+numbers = st.floats(-100, 100, width=32)
+
+
+@given(st.data(), st.integers(1, 5), st.integers(2, 40), st.integers(1, 5), st.booleans())
+def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(data, rows, inputs, outputs, has_bias):
+    def draw(*shape: int) -> torch.Tensor:
+        size = math.prod(shape)
+        return torch.tensor(data.draw(st.lists(numbers, min_size=size, max_size=size))).view(shape)
+
+    layer, x = torch.nn.Linear(inputs, outputs, bias=has_bias), draw(rows, inputs)
+    layer.weight.data = draw(outputs, inputs)
+    holder = torch.nn.Sequential(layer)
+    with torch.inference_mode():
+        exact = layer(x)
+        found = quantise(holder)(x)
+        assert torch.equal(holder(x[:1]), found[:1])  # whatever else is in the batch
+    half_x = x.abs().amax(1, keepdim=True) / 254
+    half_w = layer.weight.abs().amax(1) / 254
+    off = half_x * layer.weight.abs().sum(1) + half_w * x.abs().sum(1, keepdim=True) + half_x * half_w * inputs
+    assert ((found - exact).abs() <= off * 1.001 + 1e-3).all()
+
+
+FAMILIES = {
+    **KINDS,
+    "experts": replace(SMALL, experts=4, experts_per_token=2),
+    "window": replace(SMALL, window=2),
+    "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
+    "convolutional": replace(SMALL, kind="convolutional"),
+    "bytenet": replace(SMALL, kind="bytenet"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_in_8_bits_is_nearly_the_same_model(family):
+    model = build(FAMILIES[family]).eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    targets = [source[::-1] for source in SOURCES]
+    own, rounded = TorchEngine([model]), TorchEngine([quantise(copy.deepcopy(model))])
+    exact, found = own.log_probs(SOURCES, targets), rounded.log_probs(SOURCES, targets)
+    assert found != exact
+    for one, other, target in zip(exact, found, targets, strict=True):
+        assert abs(one - other) / (len(target) + 1) < 0.05
+    alone = [rounded.log_probs([source], [target])[0] for source, target in zip(SOURCES, targets, strict=True)]
+    assert found == pytest.approx(alone, abs=0.05)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert search(rounded, SOURCES, 12, beam_size=2)
 
 
 def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):

@@ -1,5 +1,6 @@
 """The laws of translation: lines in = lines out, in order, whatever the lines are."""
 
+import copy
 import itertools
 import random
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from transduce.config import PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.engines.conversion import convert
 from transduce.decoding.engines.ctranslate2 import CTranslate2Engine, max_positions
+from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import BLANK, CUT, Scored, Translator, batches, shared_tokenizer
 from transduce.errors import UserError
@@ -79,16 +81,32 @@ def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -
     return Translator(TorchEngine(models), tokenizer, config)
 
 
-@pytest.fixture(scope="module", params=["torch", "ctranslate2"])
+@pytest.fixture(scope="module", params=["torch", "int8", "ctranslate2"])
 def translator(
     model: Seq2Seq, tokenizer: Tokenizer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Translator:
-    """Both engines obey the same laws."""
+    """All engines obey the same laws."""
     if request.param == "torch":
         return own([model], tokenizer, CONFIG)
+    if request.param == "int8":
+        return own([quantise(copy.deepcopy(model))], tokenizer, CONFIG)
     folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
     convert(model, config, folder, "float32")
     return Translator(CTranslate2Engine(folder, "float32", max_positions(config), threads=2), tokenizer, CONFIG)
+
+
+def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokenizer):
+    translator, before = own([model], tokenizer, CONFIG), torch.get_num_threads()
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        try:
+            found.append(translator.translate(SOURCES, n_best=3))
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(before)
+    texts = [[(each.text, *(other.text for other in each.alternatives)) for each in row] for row in found]
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_it_translates(translator):

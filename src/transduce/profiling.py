@@ -93,6 +93,11 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
         profile.leave()
 
 
+def is_profiled() -> bool:
+    """Whether phases are measured now, which is done for one thread only."""
+    return _active is not None
+
+
 def count(what: str, number: int) -> None:
     """Add to what is counted beside the time."""
     if _active is not None:

@@ -139,7 +139,8 @@ class Translator:
         return limit if most is None else min(limit, most - 1)
 
     def _check_lengths(self, side: str, rows: list[list[int]], places: list[int], first: int) -> None:
-        most, other = self.engine.max_positions, "" if self.engine.name == "torch" else ", or try --engine torch"
+        most = self.engine.max_positions
+        other = "" if self.engine.name.startswith("torch") else ", or try --engine torch"
         for row, place in zip(rows, places, strict=True):
             if most is not None and len(row) + 1 > most:
                 raise UserError(

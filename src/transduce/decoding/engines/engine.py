@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from transduce.config import DecodeConfig
 
-Choice = Literal["auto", "torch", "ctranslate2"]
+Choice = Literal["auto", "torch", "int8", "ctranslate2"]
 
 
 class Hypothesis(NamedTuple):
