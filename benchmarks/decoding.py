@@ -45,7 +45,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for beam_size in arguments.beam_size:
         engines = {"bare CTranslate2, int8": bare(arguments.model, beam_size, arguments.threads)}
-        for name in ("ctranslate2", "torch"):
+        for name in ("ctranslate2", "int8", "torch"):
             options = {"decode.beam_size": beam_size}
             ours = transduce.load(arguments.model, options, engine=name, device="cpu", threads=arguments.threads)
             engines[f"transduce, {ours.engine.name}"] = lambda texts, ours=ours: [t.text for t in ours.translate(texts)]

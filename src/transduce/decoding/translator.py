@@ -80,7 +80,7 @@ class Translator:
         self._check_lengths("Target", target_ids, places, 1)
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
-        for batch in batches(lengths, self.engine.budget(self.config)):
+        for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
             found = self.engine.log_probs([source_ids[i] for i in batch], [target_ids[i] for i in batch])
             for i, log_prob in zip(batch, found, strict=True):
                 length = len(target_ids[i]) + 1
@@ -100,7 +100,8 @@ class Translator:
         distinct = list(places)
         sources = self.tokenizer.encode_source(distinct)
         self._check_lengths("Source", sources, list(places.values()), first)
-        together = list(batches([len(source) + 1 for source in sources], self.engine.budget(self.config)))
+        lengths = [len(source) + 1 for source in sources]
+        together = list(batches(lengths, self.engine.budget(self.config, sum(lengths))))
         requests = [self.request([distinct[i] for i in batch], [sources[i] for i in batch]) for batch in together]
         found: list[list[Hypothesis]] = [[]] * len(distinct)
         for batch, hypotheses in zip(together, self.engine.search(requests, self.config, n_best), strict=True):

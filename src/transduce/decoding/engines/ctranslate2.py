@@ -38,7 +38,7 @@ class CTranslate2Engine:
             str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
         )
 
-    def budget(self, config: DecodeConfig) -> int:
+    def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
         """Few: its matrix products are fast with few rows already, and small requests occupy all threads to the end."""
         return min(512, 1024 // config.beam_size, config.max_tokens // config.beam_size)
 

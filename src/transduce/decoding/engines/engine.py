@@ -32,8 +32,8 @@ class Engine(Protocol):
     name: str  # for people
     max_positions: int | None  # the longest sequence, EOS counted; None: any
 
-    def budget(self, config: DecodeConfig) -> int:
-        """The source tokens, EOS and padding counted, of a request that it is fast with."""
+    def budget(self, config: DecodeConfig, total: int) -> int:
+        """The source tokens, EOS and padding counted, of a request that it is fast with, of so many in all."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:

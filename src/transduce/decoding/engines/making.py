@@ -77,9 +77,10 @@ def _requests(translator: Translator, texts: list[str]) -> list[Request]:
     sources = translator.tokenizer.encode_source(texts)
     most = translator.engine.max_positions or POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < most]
+    lengths = [len(sources[i]) + 1 for i in fitting]
     return [
         translator.request([texts[fitting[i]] for i in batch], [sources[fitting[i]] for i in batch])
-        for batch in batches([len(sources[i]) + 1 for i in fitting], translator.engine.budget(translator.config))
+        for batch in batches(lengths, translator.engine.budget(translator.config, sum(lengths)))
     ]
 
 

@@ -1,5 +1,6 @@
 """Our own beam search over models of any family, on a CPU or a GPU."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,9 @@ from transduce.model.batch import make_batch, source_tensor
 from transduce.model.seq2seq import Seq2Seq
 from transduce.profiling import is_profiled
 
-MOST_WORKERS = 8  # requests that are searched at the same time, each with memory of its own
+MOST_WORKERS = 8  # each has memory of its own
+FEWEST = 128  # source tokens of a request: less does not occupy a worker
+SLACK = 1.05  # for padding: the requests are a multiple of the workers, and at most one short one
 
 
 class TorchEngine:
@@ -36,9 +39,17 @@ class TorchEngine:
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
-    def budget(self, config: DecodeConfig) -> int:
-        """As many as the memory is meant for."""
-        return config.max_tokens // config.beam_size
+    def budget(self, config: DecodeConfig, total: int) -> int:
+        """As many as the memory is meant for, or fewer, so that all workers are busy to the end."""
+        most = config.max_tokens // config.beam_size
+        workers = self._workers()
+        each = total / (workers * max(1, math.ceil(total / (workers * most))))
+        return min(most, max(FEWEST, math.ceil(SLACK * each)))
+
+    def _workers(self) -> int:
+        """Requests that are searched at the same time."""
+        one_at_a_time = self.device.type != "cpu" or is_profiled()
+        return 1 if one_at_a_time else min(torch.get_num_threads(), MOST_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """As many requests at a time as there are threads, each by one: two threads for one are hardly faster."""
@@ -53,9 +64,8 @@ class TorchEngine:
                 only=self.only(request.texts, request.limits) if self.only else None,
             )
 
-        threads = torch.get_num_threads()
-        workers = min(threads, len(requests), MOST_WORKERS)
-        if self.device.type != "cpu" or workers < 2 or is_profiled():
+        threads, workers = torch.get_num_threads(), min(self._workers(), len(requests))
+        if workers < 2:
             yield from map(find, requests)
             return
         torch.set_num_threads(threads // workers)  # of each worker
