@@ -269,3 +269,9 @@ def test_every_place_is_in_one_batch_within_the_budget(lengths, budget):
     assert sorted(itertools.chain.from_iterable(found)) == list(range(len(lengths)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+
+
+def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
+    small = own([model], tokenizer, replace(CONFIG, max_tokens=2))
+    expected = own([model], tokenizer, CONFIG).translate(SOURCES[:5])
+    assert [t.text for t in small.translate(SOURCES[:5])] == [t.text for t in expected]

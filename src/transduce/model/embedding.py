@@ -43,10 +43,11 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, d_model), the first at position `start`."""
-        if start + length > self.table.size(0):
+        table = self.table  # which another thread may replace meanwhile
+        if start + length > table.size(0):
             with torch.inference_mode(False):  # training may come to use it, too
-                self.table = sinusoids(2 * (start + length), self.table.size(1)).to(self.table)
-        return self.table[start : start + length]
+                self.table = table = sinusoids(2 * (start + length), table.size(1)).to(table)
+        return table[start : start + length]
 
 
 class LearnedPositions(nn.Module):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 200_000  # words that are kept: about 30 MB
+MOST = 2_000_000  # characters of the words that are kept: some 200,000 words, about 30 MB
 
 
 class Rows(NamedTuple):
@@ -50,6 +50,7 @@ class Words:
         self._lock = threading.Lock()
         self._place: dict[str, int] = {}
         self._pieces = pack([])
+        self._size = 0  # characters
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of all texts; an empty text has none."""
@@ -66,9 +67,11 @@ class Words:
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Where each word is kept."""
         new = set(words).difference(self._place)
-        if new and len(self._place) + len(new) > MOST:
+        self._size += sum(map(len, new))
+        if self._size > MOST and self._place:
             self._forget()
             new = set(words)
+            self._size = sum(map(len, new))
         if new:
             cut = self._encode(list(new))
             self._place.update(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))

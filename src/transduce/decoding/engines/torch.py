@@ -41,7 +41,7 @@ class TorchEngine:
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """As many as the memory is meant for, or fewer, so that all workers are busy to the end."""
-        most = config.max_tokens // config.beam_size
+        most = max(1, config.max_tokens // config.beam_size)
         workers = self._workers()
         each = total / (workers * max(1, math.ceil(total / (workers * most))))
         return min(most, max(FEWEST, math.ceil(SLACK * each)))
