@@ -3,6 +3,7 @@
 What a teacher writes is more regular than what people write, so a smaller, faster student can learn it.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
@@ -94,8 +95,12 @@ class _Kept:
     def __init__(self, path: Path, call: dict[str, Any]) -> None:
         self.path = path
         head = json.dumps(call).encode() + b"\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        self._made = [folder for folder in path.parents if not folder.exists()]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b")
+        except OSError as error:
+            raise UserError(f"{path} can't be written: {error.strerror}; give another --out.") from None
         self._file.seek(0)
         lines = self._file.read().split(b"\n")
         whole = len(lines) - 1  # behind the last line feed there is nothing, or a line that a crash left torn
@@ -117,7 +122,10 @@ class _Kept:
         old = next(self._old, None)
         if old is None:
             return None
-        line = Line(*json.loads(old))
+        try:
+            line = Line(*json.loads(old))
+        except (ValueError, TypeError):
+            raise UserError(f"{self.path} is damaged: remove it to begin anew.") from None
         if line.source != source:
             raise UserError(f"{self.path} holds the translations of another corpus: remove it to begin anew.")
         return line
@@ -134,3 +142,6 @@ class _Kept:
         self._file.close()
         if self._empty:
             self.path.unlink()
+            with contextlib.suppress(OSError):  # something else lies there by now
+                for folder in self._made:
+                    folder.rmdir()
