@@ -235,18 +235,27 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     limit = 120
     with pytest.raises(KeyboardInterrupt):
         distill(translator, [place / "one"], data, tmp_path / "data")
-    assert [path.name for path in tmp_path.iterdir()] == [".data.translations"]
-    with (tmp_path / ".data.translations").open("ab") as file:
-        file.write(b'["torn')
+    assert [path.name for path in tmp_path.iterdir()] == [".data.translations.jsonl"]
+    with (tmp_path / ".data.translations.jsonl").open("ab") as file:
+        file.write(b'{"torn')
     others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
     with pytest.raises(UserError, match="another model, engine or other options"):
         distill(others, [place / "one"], data, tmp_path / "data")
     limit = 10_000
     distill(translator, [place / "one"], data, tmp_path / "data")
     assert len(asked) == len(set(asked)) > 200
+    assert not read_facts(tmp_path / "data").left_out.keys() & {"too-long"}
     distill(translator, [place / "one"], data, tmp_path / "again")
     assert texts_of(tmp_path / "data") == texts_of(tmp_path / "again")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data"]
+    translator.engine.max_positions = 8
+    distill(translator, [place / "one"], data, tmp_path / "short")
+    assert read_facts(tmp_path / "short").left_out["too-long"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data", "short"]
+    with pytest.raises(UserError, match="nope"):
+        distill(
+            translator, [place / "one"], configure({"data.corpora": [{"files": ["nope"]}]}).data, tmp_path / "a/b/c"
+        )
+    assert not (tmp_path / "a").exists()
 
 
 # -- translate --------------------------------------------------------------------------------------------

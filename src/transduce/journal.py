@@ -80,8 +80,10 @@ class Journal:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The events of a journal in order; a last line that is not yet whole is left out."""
-    for line in path.read_bytes()[: _whole_lines(path)].split(b"\n")[:-1]:
-        yield json.loads(line)
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
 
 
 def open_tensorboard(folder: Path) -> Any:
@@ -180,7 +182,8 @@ def _progress_bar() -> ProgressBar:
 
 def _whole_lines(path: Path) -> int:
     """Bytes of the lines that are complete."""
-    return path.read_bytes().rfind(b"\n") + 1
+    with path.open("rb") as file:
+        return sum(len(line) for line in file if line.endswith(b"\n"))
 
 
 def _is_unwritable(value: Value) -> bool:

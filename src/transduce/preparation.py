@@ -107,11 +107,12 @@ def prepare(
         if rewrite:
             rules = Rules(data.max_ratio, data.deduplicate)
             for number, spool in enumerate(spools):
-                pairs = clean(rewrite(spool.pairs(), cleaning), rules, cleaning)
+                again = Cleaning(cleaning.counts, cleaning.lines)  # what is left out of the same pairs that were read
+                pairs = clean(rewrite(spool.pairs(), cleaning), rules, again)
                 spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
         tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
         tokenizer.save(aside)
-        tokenizer = Tokenizer.load(aside, threads)
+        tokenizer = Tokenizer.load(aside, threads)  # that encodes with them
         for number, spool in enumerate(spools):
             write_store(aside / f"corpus-{number}", _encoded(spool, tokenizer, data.max_length, cleaning))
         shutil.rmtree(aside / SPOOL)

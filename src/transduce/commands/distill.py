@@ -48,7 +48,7 @@ def distill(
 
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]
-    search = {name: value for name, value in given.items() if name.startswith("decode.")}
+    search = {name: value for name, value in given.items() if not name.startswith("data.")}
     translator = load(folders, search, engine=engine)
     say(f"Engine: {translator.engine.name}")
     known = flatten(bundle.read_config(model))

@@ -86,5 +86,5 @@ def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]
     learnt = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name in ("data.vocab_size", *learnt):
         if name in given and given[name] != learnt.get(name):
-            raise UserError(f"The vocabulary of {folder} is learnt already: leave {name} out, or --vocabulary.")
+            raise UserError(f"The vocabulary of {folder} is learnt already: leave {name} out.")
     return learnt

@@ -25,13 +25,13 @@ def profiled(wanted: bool, phases: Sequence[str]) -> AbstractContextManager[Prof
 
 @contextmanager
 def _profiled(phases: Sequence[str]) -> Iterator[Profile]:
-    with profiling(phases, _synchronize) as profile:
-        try:
+    profile = None
+    try:
+        with profiling(phases, _synchronize) as profile:
             yield profile
-        finally:
-            profile.charge()
-            for line in profile.table():
-                say(line)
+    finally:
+        for line in profile.table() if profile else ():
+            say(line)
 
 
 def _synchronize() -> None:
@@ -59,8 +59,8 @@ def say_training(profile: Profile, config: RunConfig) -> None:
     say(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP each: {_share(each * rate, dtype)}")
 
 
-def say_search(profile: Profile, model: ModelConfig) -> None:
-    """How fast our own search was, if it was used."""
+def say_search(profile: Profile, models: Sequence[ModelConfig]) -> None:
+    """How fast our own search with these models was, if it was used."""
     counts = profile.counts
     if not counts["sentences"]:
         return
@@ -69,8 +69,8 @@ def say_search(profile: Profile, model: ModelConfig) -> None:
     from transduce.model.arithmetic import operations
 
     length = round(counts["source tokens"] / counts["sentences"])
-    each = operations(model, length, length)
-    needed = counts["sentences"] * each.encode + counts["hypotheses"] * each.decode / length
+    each = [operations(model, length, length) for model in models]
+    needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
     seconds = sum(profile.seconds[name] for name in OWN_SEARCH)
     say(
         f"{counts['sentences'] / seconds:,.1f} sentences/s in our own search: {_share(needed / seconds, torch.float32)}"

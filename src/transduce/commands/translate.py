@@ -61,9 +61,10 @@ def translate(
     from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
+    folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:
         with phase("start", whole=True):
-            translator = load([model, *map(Path, ensemble)], given, engine=engine)
+            translator = load(folders, given, engine=engine)
         say(f"Engine: {translator.engine.name}")
         if input == "-" and sys.stdin.isatty():
             say("Type the lines to translate; Ctrl-D behind the last one.")
@@ -71,7 +72,7 @@ def translate(
             translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)
             write_lines(output, _texts(translations, json or n_best > 1))
     if found:
-        say_search(found, bundle.read_config(model).model)
+        say_search(found, [bundle.read_config(folder).model for folder in folders])
 
 
 def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:

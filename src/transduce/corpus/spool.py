@@ -34,7 +34,6 @@ class Spool:
     def __init__(self, folder: Path, pairs: Iterable[Pair], *, hashed: bool) -> None:
         """Write the pairs, whose texts are single lines, into a new folder; hashed: also their sentences' hashes."""
         self._folder = folder
-        self.files: list[str] = []
         self._ends = [0]  # of the chunks, in bytes
         numbers: dict[str, int] = {}
         folder.mkdir(parents=True)
@@ -53,7 +52,7 @@ class Spool:
                     hashes.write(sentences(chunk).tobytes())
                 self._ends.append(texts.tell())
                 length += len(chunk)
-        self.files += numbers
+        self.files = list(numbers)
         self.parts = np.full(length, TRAIN, dtype=np.int8)
 
     def __len__(self) -> int:
