@@ -251,10 +251,9 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     distill(translator, [place / "one"], data, tmp_path / "short")
     assert read_facts(tmp_path / "short").left_out["too-long"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data", "short"]
+    missing = configure({"data.corpora": [{"files": ["nope.tsv"]}]}).data
     with pytest.raises(UserError, match="nope"):
-        distill(
-            translator, [place / "one"], configure({"data.corpora": [{"files": ["nope"]}]}).data, tmp_path / "a/b/c"
-        )
+        distill(translator, [place / "one"], missing, tmp_path / "a/b/c")
     assert not (tmp_path / "a").exists()
 
 

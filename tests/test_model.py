@@ -250,6 +250,17 @@ def test_the_table_of_positions_grows():
     assert not positions.state_dict()
 
 
+def test_the_table_of_positions_may_be_replaced_by_another_thread():
+    class Contended(SinusoidalPositions):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "table":  # the moment after, another thread has a smaller one
+                super().__setattr__(name, sinusoids(4, 16))
+
+    positions = Contended(16, length=4)
+    assert torch.equal(positions(2, 7), sinusoids(9, 16)[2:])
+
+
 def test_a_model_that_translated_a_long_text_can_go_on_training():
     model = tiny("post")
     src, tgt = torch.full((1, 700), 5), torch.cat((TGT[:1], torch.full((1, 694), 7)), dim=1)

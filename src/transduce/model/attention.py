@@ -14,10 +14,7 @@ from transduce.config import ModelConfig
 from transduce.model.recording import active, record_attention
 
 KeyValues = tuple[Tensor, Tensor]  # (b, h, s, d_k), (b, h, s, d_v)
-
-
-# For one query, as in a search, two products are up to three times as fast as the fused kernel (torch 2.13, a CPU).
-MANY_KEYS = 12
+MANY_KEYS = 12  # of a single query
 
 
 def attend(
@@ -34,10 +31,10 @@ def attend(
 
     q (b, h, t, d_k); k, v (b, h, s, d); mask like (b, h, t, s), or causal -> (b, h, t, d).
     """
-    if q.requires_grad and q.device.type == "cpu" and q.dtype != torch.float32 and not dropout:
-        # For sentences the gradient of the fused kernel takes up to eight times as long in bfloat16 (torch 2.13).
-        return attend_with_scores(dot_products(q, k, scale), v, mask, causal=causal)[0]
-    if q.size(-2) == 1 and k.size(-2) >= MANY_KEYS and q.device.type == "cpu" and not dropout:
+    # On a CPU (torch 2.13) the fused kernel takes up to eight times as long for the gradient of sentences in bfloat16,
+    # and up to three times as long for one query of many keys, as in a search.
+    slow = (q.requires_grad and q.dtype != torch.float32) or (q.size(-2) == 1 and k.size(-2) >= MANY_KEYS)
+    if slow and q.device.type == "cpu" and not dropout:
         return attend_with_scores(dot_products(q, k, scale), v, mask, causal=causal)[0]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale)
 
