@@ -21,12 +21,24 @@ FLOORS = [
     {"cli"},
 ]
 WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores", "decoding.translator"}
+WITH_EXTRA = {"serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}}  # folders that are nothing without
 OPTIONAL = {
     "ctranslate2",
     "ctranslate2.specs",
     "sacremoses",
     "zstandard",
     "tensorboard",
+    "fastapi",
+    "lxml",
+    "onnx",
+    "onnxruntime",
+    "polib",
+    "prometheus_client",
+    "py3langid",
+    "sentencex",
+    "starlette",
+    "transformers",
+    "uvicorn",
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
@@ -106,11 +118,14 @@ def misdirected(each: Import, known: dict[str, Path]) -> str:
 def misplaced(each: Import) -> str:
     """Why `each` may not stand where it stands, or nothing."""
     if not each.in_function:
-        return "is optional, so it must be imported where it is used" if each.target in OPTIONAL else ""
+        extra = WITH_EXTRA.get(each.importer.split(".")[0], set())
+        package = each.target.split(".")[0]
+        needless = package not in extra and (package in OPTIONAL or each.target in OPTIONAL)
+        return "is optional, so it must be imported where it is used" if needless else ""
     if each.ours:
         allowed = each.importer.startswith("commands.") or (each.importer, each.target) in LATE
     else:
-        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW
+        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL
     return "" if allowed else "is imported inside a function"
 
 
