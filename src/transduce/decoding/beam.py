@@ -4,7 +4,7 @@ b = sentences not yet done, w = open hypotheses per sentence (1 at first, then u
 m = complete hypotheses kept per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -25,6 +25,19 @@ class Beam(NamedTuple):
     scores: Tensor  # (b, m) of the complete hypotheses, best first
     complete: Tensor  # (b, m, n), EOS after the last token, then PAD
     limits: Tensor  # (b,) longest translation allowed
+
+
+class Expansion(NamedTuple):
+    """The continuations that a step chose from: up to 2k, best first, c in number."""
+
+    log_probs: Tensor  # (b, c) of the hypotheses that they make
+    parents: Tensor  # (b, c) the open hypothesis that each continues, by its place
+    tokens: Tensor  # (b, c)
+    kept: Tensor  # (b, w) those that stay open, by number, best first
+    ended: Tensor  # (b, k) scores of those among the k best that are complete; -inf of others
+
+
+Watcher = Callable[[Expansion], None]  # is told of every step, of the sentences not yet done at its start
 
 
 class Filter(Protocol):
@@ -49,13 +62,14 @@ def beam_search(
     length_penalty: float = 0.6,
     n_best: int | None = None,
     only: Filter | None = None,
+    watch: Watcher | None = None,
 ) -> list[list[Hypothesis]]:
     """The n_best (by default beam_size) best translations that the beam finds of every sentence, best first.
 
     max_lengths: the longest translation allowed for each sentence, EOS not counted; there a hypothesis is made to
     end. A sentence is done when nothing open can become one of its n_best, so a smaller n_best finds the same
     hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. only: a filter on
-    what may follow.
+    what may follow. watch: who wants to see what every step chose from.
     """
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     sentences = list(range(len(max_lengths)))  # those not yet done, by their place in the results
@@ -66,7 +80,9 @@ def beam_search(
         if only is not None:
             only(beam.tokens, log_probs)
         _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
-        beam, parents = _advance(beam, log_probs, beam_size, penalty(length, length_penalty))
+        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty))
+        if watch is not None:
+            watch(expansion)
         done = _done(beam, length, beam_size, length_penalty).tolist()  # a step's only wait for the device
         for i in range(b):
             if done[i]:
@@ -74,6 +90,7 @@ def beam_search(
         if all(done):
             break
         going_on = torch.tensor([i for i in range(b) if not done[i]], device=step.device)
+        parents = expansion.parents.gather(1, expansion.kept)
         rows = (going_on[:, None] * w + parents[going_on]).flatten()
         if any(done):
             sentences = [sentences[i] for i in range(b) if not done[i]]
@@ -105,8 +122,8 @@ def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
 
 
-def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float) -> tuple[Beam, Tensor]:
-    """log_probs (b, w, v) of the next token -> the beam a token later, and the row (b, w) each hypothesis came from."""
+def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float) -> tuple[Beam, Expansion]:
+    """log_probs (b, w, v) of the next token -> the beam a token later, and what it was chosen from."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, for k of them may be complete
@@ -121,9 +138,9 @@ def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float) -> tuple[Bea
     order = order[:, : beam.scores.size(1)]
     complete = _pick(torch.cat((longer, tokens[:, :k]), dim=1), order)
 
-    values, chosen = values.masked_fill(ends, -torch.inf).topk(min(k, values.size(1)))
-    beam = Beam(values, _pick(tokens, chosen), scores[:, : order.size(1)], complete, beam.limits)
-    return beam, parents.gather(1, chosen)
+    open_values, kept = values.masked_fill(ends, -torch.inf).topk(min(k, values.size(1)))
+    beam = Beam(open_values, _pick(tokens, kept), scores[:, : order.size(1)], complete, beam.limits)
+    return beam, Expansion(values, parents, words, kept, ended)
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:

@@ -4,11 +4,12 @@
         model(src, tgt)
     record.attention[0].weights        # of the first attention that was computed
 
-Outside such a block nothing is kept and the fast path is taken.
+Outside such a block, and in other threads, nothing is kept and the fast path is taken.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,26 +43,27 @@ class Record:
         return [kept.weights for kept in self.attention if kept.module is module]
 
 
-_active: Record | None = None
+_active: ContextVar[Record | None] = ContextVar("record", default=None)  # a server's threads share a model
 
 
 @contextmanager
 def recording(*, attention: bool = True) -> Iterator[Record]:
     """Keep what the models compute inside the block: routing, and attention unless it is not wanted."""
-    global _active
-    before, _active = _active, Record(keeps_attention=attention)
+    record = Record(keeps_attention=attention)
+    before = _active.set(record)
     try:
-        yield _active
+        yield record
     finally:
-        _active = before
+        _active.reset(before)
 
 
 def record_attention(module: nn.Module, weights: Tensor) -> None:
     """Keep weights (b, h, t, s), if that is wanted."""
-    if _active is not None and _active.keeps_attention:
-        _active.attention.append(AttentionMap(module, weights))
+    record = _active.get()
+    if record is not None and record.keeps_attention:
+        record.attention.append(AttentionMap(module, weights))
 
 
 def active() -> Record | None:
     """The record of the block that we are in, if any."""
-    return _active
+    return _active.get()

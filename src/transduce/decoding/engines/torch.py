@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from transduce.config import DecodeConfig
-from transduce.decoding.beam import Filter, beam_search
+from transduce.decoding.beam import Filter, Watcher, beam_search
 from transduce.decoding.engines.engine import Found, Request
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.batch import make_batch, source_tensor
@@ -28,14 +28,16 @@ class TorchEngine:
         device: torch.device | str | None = None,
         only: Callable[[list[str], list[int]], Filter] | None = None,
         name: str = "torch",
+        watch: Watcher | None = None,
     ):
         """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
 
-        only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys.
+        only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys. watch:
+        who sees the steps of every search; of several requests, those of one among those of another.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
-        self.only, self.name = only, name
+        self.only, self.name, self.watch = only, name, watch
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
@@ -62,6 +64,7 @@ class TorchEngine:
                 length_penalty=config.length_penalty,
                 n_best=n_best,
                 only=self.only(request.texts, request.limits) if self.only else None,
+                watch=self.watch,
             )
 
         threads, workers = torch.get_num_threads(), min(self._workers(), len(requests))
