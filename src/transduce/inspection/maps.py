@@ -6,10 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transduce.decoding.beam import beam_search
-from transduce.decoding.stepper import ModelStepper
+from transduce.config import DecodeConfig
+from transduce.decoding.beam import Expansion
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
-from transduce.model.batch import make_batch, source_tensor
+from transduce.inspection.tree import SearchTree, search_tree
+from transduce.model.batch import make_batch
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.tokenizer import Tokenizer
@@ -31,26 +34,37 @@ class Attention(NamedTuple):
     encoder: AttentionUse | None
     decoder: AttentionUse | None
     source: AttentionUse  # the decoder's over the source
+    translation: Translation
+    search: SearchTree  # that found it
+
+    @property
+    def uses(self) -> dict[str, AttentionUse]:
+        """Those that the model has, by name, in the order in which a sentence goes through them."""
+        uses = {"encoder": self.encoder, "decoder": self.decoder, "source": self.source}
+        return {name: use for name, use in uses.items() if use is not None}
 
 
 @torch.inference_mode()
-def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int = 4) -> Attention:
+def attention_of(
+    model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig | None = None
+) -> Attention:
     """Translate `text`, then force the translation through the model and keep where each piece looked.
 
-    Raises UserError for a blank text and for a kind of model that attends to nothing.
+    Raises UserError as a Translator does, for a blank text, and for a kind of model that attends to nothing.
     """
     if not text.strip():
         raise UserError("A blank sentence has no attention to look at; give one with words.")
-    source = tokenizer.encode_source([text])[0]
-    device = next(model.parameters()).device
-    stepper = ModelStepper([model], source_tensor([source]).to(device))
-    limit = len(source) + 50 if model.max_positions is None else min(len(source) + 50, model.max_positions - 1)
-    target = beam_search(stepper, [limit], beam_size=beam_size)[0][0].tokens
-    batch = make_batch([source], [target]).to(device)
+    steps: list[Expansion] = []
+    config = config or DecodeConfig()
+    translator = Translator(TorchEngine([model], watch=steps.append), tokenizer, config)
+    (translation,) = translator.translate([text], n_best=config.beam_size)
+    search = search_tree(steps, tokenizer, config, END)
+    source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])
+    batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
     read = [*tokenizer.source_pieces(source), END]
-    fed, written = ([BEGIN, *(pieces := tokenizer.target_pieces(target))], [*pieces, END])
+    fed, written = [BEGIN, *(pieces := tokenizer.target_pieces(target))], [*pieces, END]
 
     def use(wanted: Callable[[str], bool], queries: list[str], keys: list[str]) -> AttentionUse | None:
         layers = [
@@ -67,4 +81,6 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, beam_size: int
         use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), read, read),
         use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), fed, fed),
         over_source,
+        translation,
+        search,
     )
