@@ -12,6 +12,7 @@ from typing import Any
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
+from transduce.commands.attention import attention
 from transduce.commands.average import average
 from transduce.commands.demo import demo
 from transduce.commands.distill import distill
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "parse": parse,
     "score": score,
     "evaluate": evaluate,
+    "attention": attention,
     "average": average,
     "distill": distill,
     "reproduce": reproduce,

@@ -95,17 +95,17 @@ def _next_steps(model: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """The page: scores, facts, learning curve, sentences, one attention picture."""
+    """The page: scores, facts, learning curve, sentences, one of them from the inside."""
     from transduce import bundle
     from transduce.evaluation.scores import Score
-    from transduce.inspection.attention import attention_map
     from transduce.inspection.curves import learning_curve
     from transduce.inspection.maps import attention_of
+    from transduce.inspection.picture import picture_of
     from transduce.inspection.report import Example, Report, Step, write_report
 
     loaded = bundle.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
-    seen = attention_of(loaded.model, loaded.tokenizer, examples[0].source).source
+    found = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
     training, corpus = metrics["training"], metrics["corpus"]
     write_report(
         path,
@@ -123,8 +123,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
             curve=learning_curve(read_events(model / bundle.JOURNAL)),
-            attention=attention_map(seen.weights[-1].mean(0).numpy(), seen.keys, seen.queries),
-            attention_note="The last decoder layer's attention over the source, the mean of its heads.",
+            picture=picture_of(loaded.model, found),
             examples=examples,
             next_steps=[Step(*each) for each in _next_steps(model)],
         ),

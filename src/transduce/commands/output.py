@@ -12,19 +12,19 @@ from transduce.errors import UserError
 STANDARD_OUTPUT = Path("-")
 
 
-def check_output(output: Path, inputs: Iterable[str]) -> None:
+def check_output(output: Path, inputs: Iterable[str], option: str = "--output") -> None:
     """Raise UserError for a file that can't be written, or that is read, before any work is done for it."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():
-        raise UserError(f"--output {output} is a folder; name a file in it.")
+        raise UserError(f"{option} {output} is a folder; name a file in it.")
     if compression := suffixes(str(output))[1]:
-        raise UserError(f"--output {output} would not be compressed; leave {compression} out of its name.")
+        raise UserError(f"{option} {output} would not be compressed; leave {compression} out of its name.")
     if not output.parent.is_dir():
-        raise UserError(f"--output {output} can't be written: there is no folder {output.parent}; make it first.")
+        raise UserError(f"{option} {output} can't be written: there is no folder {output.parent}; make it first.")
     for file in map(Path, inputs):
         if output.is_file() and file.exists() and output.samefile(file):
-            raise UserError(f"--output {output} is the file that is read; give another one.")
+            raise UserError(f"{option} {output} is the file that is read; give another one.")
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:

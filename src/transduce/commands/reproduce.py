@@ -114,18 +114,15 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     from transduce import bundle
     from transduce.decoding.loading import refuse_parser
     from transduce.inspection.maps import attention_of
-    from transduce.paper.figures import draw_attention
+    from transduce.inspection.plots import TITLES, draw_attention
 
     loaded = bundle.load(model)
     refuse_parser(loaded.tokenizer, loaded.folder)
-    titles = ("self-attention of the encoder", "self-attention of the decoder", "attention over the source")
     for number, text in enumerate(texts, 1):
-        seen = attention_of(loaded.model, loaded.tokenizer, text)
-        for name, use, title in zip(("encoder", "decoder", "source"), seen, titles, strict=True):
-            if use is not None:
-                path = out / f"attention-{number}-{name}.png"
-                draw_attention(path, use, f"{title}: {text}")
-                say(f"Written: {path}")
+        for name, use in attention_of(loaded.model, loaded.tokenizer, text).uses.items():
+            path = out / f"attention-{number}-{name}.png"
+            draw_attention(path, use, f"{TITLES[name]}: {text}")
+            say(f"Written: {path}")
 
 
 def _print(table: "Table") -> None:

@@ -34,6 +34,7 @@ class Attention(NamedTuple):
     encoder: AttentionUse | None
     decoder: AttentionUse | None
     source: AttentionUse  # the decoder's over the source
+    text: str
     translation: Translation
     search: SearchTree  # that found it
 
@@ -45,9 +46,7 @@ class Attention(NamedTuple):
 
 
 @torch.inference_mode()
-def attention_of(
-    model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig | None = None
-) -> Attention:
+def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig | None = None) -> Attention:
     """Translate `text`, then force the translation through the model and keep where each piece looked.
 
     Raises UserError as a Translator does, for a blank text, and for a kind of model that attends to nothing.
@@ -81,6 +80,7 @@ def attention_of(
         use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), read, read),
         use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), fed, fed),
         over_source,
+        text,
         translation,
         search,
     )

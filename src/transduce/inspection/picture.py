@@ -11,12 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.config import DecodeConfig
-from transduce.inspection.maps import BEGIN, AttentionUse, attention_of
+from transduce.inspection.maps import BEGIN, Attention, AttentionUse
 from transduce.inspection.tree import SearchTree
 from transduce.model.embedding import LearnedPositions
 from transduce.model.seq2seq import Seq2Seq
-from transduce.tokens.tokenizer import Tokenizer
 
 ONE = 1000  # numbers are whole thousandths: half as long as fractions, and 60,000 of them in a page are common
 
@@ -59,11 +57,10 @@ class Picture:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
 
-def picture_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig | None = None) -> Picture:
-    """Translate `text` and collect what can be seen of it; raises UserError as `attention_of` does."""
-    found = attention_of(model, tokenizer, text, config)
+def picture_of(model: Seq2Seq, found: Attention) -> Picture:
+    """What `attention_of` the model found, with its encodings of positions."""
     return Picture(
-        text,
+        found.text,
         found.translation.text,
         found.translation.score,
         list(found.translation.flags),

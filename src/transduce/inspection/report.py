@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.evaluation.scores import Score
-from transduce.inspection.attention import shown
+from transduce.inspection.page import document, drawing, shown
+from transduce.inspection.picture import Picture
 
 EAST = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, written without spaces
 MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
@@ -39,8 +40,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()  # what, how much
     scores: Sequence[Score] = ()
     curve: str = ""  # SVG, from `learning_curve`
-    attention: str = ""  # SVG, from `attention_map`
-    attention_note: str = ""  # which layer and heads are shown
+    picture: Picture | None = None  # of one sentence
     examples: Sequence[Example] = ()
     next_steps: Sequence[Step] = ()
 
@@ -50,14 +50,15 @@ def write_report(path: Path, report: Report) -> None:
     sections = [
         _section("Scores", _scores(report.scores)),
         _section("Facts", _facts(report.facts)),
-        _section("Learning curve", _figure(report.curve, "")),
+        _section("Learning curve", _figure(report.curve)),
         _section("Sentences", _examples(report.examples)),
-        _section("Where the model looked", _figure(report.attention, report.attention_note)),
+        _section("One sentence from the inside", _picture(report.picture)),
         _section("What to do next", _next_steps(report.next_steps)),
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
-    page = PAGE.format(title=shown(report.title), style=STYLE, body="\n".join([head, *sections]))
-    path.write_text(page, encoding="utf-8")
+    body, draws = "\n".join([head, *sections]), report.picture is not None
+    page = document(report.title, body, STYLE, draws=draws, inline_styles=bool(report.curve))
+    path.write_text(page, encoding="utf-8", newline="\n")
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
@@ -95,9 +96,15 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{rows}</dl>" if facts else ""
 
 
-def _figure(svg: str, note: str) -> str:
-    caption = f"<figcaption>{shown(note)}</figcaption>" if note else ""
-    return f'<figure><div class="drawing">{svg}</div>{caption}</figure>' if svg else ""
+def _figure(svg: str) -> str:
+    return f'<figure><div class="drawing">{svg}</div></figure>' if svg else ""
+
+
+def _picture(picture: Picture | None) -> str:
+    if picture is None:
+        return ""
+    texts = f'<p dir="auto">{shown(picture.source)}<br><span dir="auto">→ {shown(picture.translation)}</span></p>'
+    return f"{texts}\n{drawing(picture)}"
 
 
 def _examples(examples: Sequence[Example]) -> str:
@@ -110,7 +117,7 @@ def _examples(examples: Sequence[Example]) -> str:
         row = "".join(f'<td data-name="{name}" dir="auto">{html}</td>' for name, html in cells.items())
         rows.append(f"<tr>{row}</tr>")
     head = "<tr><th>source</th><th>translation</th><th>reference</th></tr>"
-    return f"<table><thead>{head}</thead>\n<tbody>{''.join(rows)}</tbody></table>"
+    return f'<table class="examples"><thead>{head}</thead>\n<tbody>{"".join(rows)}</tbody></table>'
 
 
 def _next_steps(steps: Sequence[Step]) -> str:
@@ -118,40 +125,14 @@ def _next_steps(steps: Sequence[Step]) -> str:
     return f"<ul>{items}</ul>" if steps else ""
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
-
 STYLE = """
-:root { color-scheme: light dark; --ink: #1d2330; --soft: #5d6675; --page: #fbfaf7; --card: #ffffff;
-  --line: #e2e0d9; --accent: #2f6fbf; --mark: #fde3c8; --marked: #8a3d05; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ec; --soft: #9aa3b2; --page: #14171d; --card: #1c2028;
-  --line: #2f3541; --accent: #7db2f0; --mark: #4a2d14; --marked: #ffc48f; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; overflow-wrap: anywhere; }
-header p { font-size: 1.1rem; color: var(--soft); margin: 0; }
-h2 { font-size: 1.15rem; margin: 2.6rem 0 .8rem; }
+h2 { margin-bottom: .8rem; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); gap: .8rem; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem;
   display: grid; }
 .card b { color: var(--soft); font-weight: 500; }
 .card strong { font-size: 1.9rem; line-height: 1.25; color: var(--accent); }
-.card span, .note, figcaption { color: var(--soft); font-size: .875rem; }
+.card span, .note { color: var(--soft); font-size: .875rem; }
 code, pre { font: .875em/1.5 ui-monospace, monospace; }
 code { overflow-wrap: anywhere; }
 dl { margin: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); column-gap: 2.5rem; }
@@ -161,14 +142,11 @@ dt { color: var(--soft); }
 dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
 .drawing { overflow-x: auto; }
-.drawing svg { display: block; margin: 0 auto; }
-.drawing svg:not([width$="pt"]) { max-width: none; }
-.drawing svg[width$="pt"] { width: 100%; height: auto; max-width: 37rem; }
+.drawing svg { display: block; margin: 0 auto; width: 100%; height: auto; max-width: 37rem; }
 .drawing svg text { font-family: system-ui, sans-serif !important; }
-figcaption { margin-top: .6rem; }
-table { width: 100%; border-collapse: collapse; table-layout: fixed; }
-th { text-align: left; font-weight: 500; color: var(--soft); font-size: .875rem; }
-th, td { padding: .55rem 1rem .55rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+table.examples { width: 100%; border-collapse: collapse; table-layout: fixed; }
+.examples th { text-align: left; font-weight: 500; color: var(--soft); font-size: .875rem; }
+.examples th, .examples td { padding: .55rem 1rem .55rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
 mark { background: var(--mark); color: var(--marked); border-radius: .25rem; padding: .05em .2em; }
 ul { padding-left: 1.2rem; margin: 0; }
@@ -176,14 +154,14 @@ li { margin-bottom: .8rem; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem;
   margin: .35rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 @media (max-width: 640px) {
-  main { padding-top: 1.5rem; }
   figure { padding: .6rem; }
   .cards { gap: .5rem; }
   .card { padding: .6rem .7rem; }
-  thead { display: none; }
-  tr { display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }
-  td { display: block; border: 0; padding: .1rem 0 .1rem 6.6rem; position: relative; }
-  td::before { content: attr(data-name); position: absolute; left: 0; color: var(--soft); font-size: .875rem; }
+  .examples thead { display: none; }
+  .examples tr { display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }
+  .examples td { display: block; border: 0; padding: .1rem 0 .1rem 6.6rem; position: relative; }
+  .examples td::before { content: attr(data-name); position: absolute; left: 0; color: var(--soft);
+    font-size: .875rem; }
 }
 @media print { .card, figure, pre { break-inside: avoid; } }
 """

@@ -1,7 +1,6 @@
 """What the paper says of positions, learning rates and the scale of dot products, computed and drawn."""
 
 import math
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.config import TrainConfig
-from transduce.inspection.maps import AttentionUse
 from transduce.model.embedding import sinusoids
 from transduce.training.schedule import learning_rate
 
@@ -112,24 +110,3 @@ def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
         axes.legend(frameon=False)
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-
-
-PIXELS = 12_000  # of the longer side of a picture, at most
-
-
-def draw_attention(path: Path, use: AttentionUse, title: str) -> None:
-    """One map for each layer (downwards) and head (to the right)."""
-    layers, heads = use.weights.shape[:2]
-    size = max(1.6, 0.16 * max(len(use.queries), len(use.keys)))
-    figure = Figure(figsize=(size * heads + 1, size * layers + 1), layout="constrained")
-    grid = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
-    for layer in range(layers):
-        for head in range(heads):
-            axes = grid[layer][head]
-            image = axes.imshow(use.weights[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=7)
-            axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=5, parse_math=False)
-            axes.set_yticks(range(len(use.queries)), use.queries, fontsize=5, parse_math=False)
-    figure.colorbar(image, ax=grid, fraction=0.02).ax.tick_params(labelsize=5)
-    figure.suptitle(textwrap.fill(title, 100), fontsize=9, parse_math=False)
-    figure.savefig(path, dpi=min(150, PIXELS // max(figure.get_size_inches())))

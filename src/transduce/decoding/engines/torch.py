@@ -32,8 +32,8 @@ class TorchEngine:
     ):
         """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
 
-        only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys. watch:
-        who sees the steps of every search; of several requests, those of one among those of another.
+        only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys.
+        watch: who sees the steps of every search; those of several requests come in any order.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]

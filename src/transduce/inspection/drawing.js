@@ -1,0 +1,481 @@
+// Draws what `picture.py` collected of a sentence: transduce.draw(element, data).
+//
+// Four parts: the attention over the source as a ribbon between the two sentences; the maps of all layers and heads;
+// the tree of the beam search; the encodings of positions. Texts are inserted as text only, and nothing needs inline
+// handlers or style attributes, so that a strict Content-Security-Policy does.
+
+"use strict";
+
+globalThis.transduce = (() => {
+  const ONE = 1000; // weights are whole thousandths
+  const SVG = "http://www.w3.org/2000/svg";
+  const IN_SVG = ["svg", "g", "path", "text", "rect"];
+
+  // ---- elements ----------------------------------------------------------------------------------------------------
+
+  function make(name, attributes = {}, ...children) {
+    const element = IN_SVG.includes(name) ? document.createElementNS(SVG, name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes))
+      if (typeof value === "function") element.addEventListener(key, value);
+      else if (value !== undefined) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  }
+
+  const readout = (hint) => make("p", { class: "readout", "aria-live": "polite" }, hint);
+
+  function section(title, note, ...children) {
+    return make("section", {}, make("h2", {}, title), make("p", { class: "note" }, note), make("figure", {}, ...children));
+  }
+
+  function choice(label, options, onChoose) {
+    const select = make("select", { change: () => onChoose(+select.value) });
+    select.append(...options.map(([value, text]) => make("option", { value }, text)));
+    return make("label", {}, `${label} `, select);
+  }
+
+  // One stop of the tab key for many items; `step(key, place)` says where another key leads from there.
+  function rove(container, items, step) {
+    let current = 0;
+    items.forEach((item, place) => item.setAttribute("tabindex", place === 0 ? 0 : -1));
+    container.addEventListener("focusin", (event) => {
+      const place = items.indexOf(event.target);
+      if (place < 0) return;
+      items[current].setAttribute("tabindex", -1);
+      items[(current = place)].setAttribute("tabindex", 0);
+    });
+    container.addEventListener("keydown", (event) => {
+      const place = step(event.key, current);
+      if (place === undefined) return;
+      event.preventDefault();
+      items[Math.min(Math.max(place, 0), items.length - 1)].focus();
+    });
+  }
+
+  const inGrid = (columns) => (key, place) => {
+    const first = place - (place % columns);
+    return { ArrowLeft: place - 1, ArrowRight: place + 1, ArrowUp: place < columns ? place : place - columns,
+      ArrowDown: place + columns, Home: first, End: first + columns - 1 }[key];
+  };
+
+  // Draws on a canvas now, and again when the page's colours change. paint(colour) returns a picture of width x height.
+  function painted(canvas, width, height, paint) {
+    Object.assign(canvas, { width, height });
+    const repaint = () => {
+      const pen = canvas.getContext("2d");
+      const colour = (name) => {
+        pen.fillStyle = getComputedStyle(canvas).getPropertyValue(name);
+        return [1, 3, 5].map((i) => parseInt(pen.fillStyle.slice(i, i + 2), 16));
+      };
+      const image = pen.createImageData(width, height);
+      paint(image.data, colour);
+      pen.putImageData(image, 0, 0);
+    };
+    requestAnimationFrame(repaint); // when it has a place in the page
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    return canvas;
+  }
+
+  // ---- text and numbers --------------------------------------------------------------------------------------------
+
+  // U+2581 is a space before the piece; control characters are shown by their pictures.
+  function shown(piece) {
+    const text = piece.replace(/^\u2581+/, (spaces) => "␣".repeat(spaces.length - 1));
+    return (text || "␣").replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
+  }
+
+  const isMark = (text) => /^[↦⏎]$/.test(text);
+  const percent = (weight) => Math.round((100 * weight) / ONE);
+  const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+  // Pieces, or the words that they make up.
+  function units(pieces, whole) {
+    const found = [];
+    pieces.forEach((piece, place) => {
+      const joined = place > 0 && !/^[\u2581↦⏎]/.test(piece);
+      if (whole && joined) {
+        found.at(-1).text += shown(piece);
+        found.at(-1).places.push(place);
+      } else found.push({ text: shown(piece), places: [place], joined });
+    });
+    return found;
+  }
+
+  // Weights of a layer and head (-1: the mean of all) between units: sums over what is looked at, means over who looks.
+  function between(maps, layer, head, queries, keys) {
+    const layers = layer < 0 ? maps.weights : [maps.weights[layer]];
+    const picked = layers.flatMap((heads) => (head < 0 ? heads : [heads[head]]));
+    const cell = (t, s) => mean(picked.map((map) => map[t][s]));
+    return queries.map(({ places }) =>
+      keys.map((key) => mean(places.map((t) => key.places.reduce((sum, s) => sum + cell(t, s), 0)))));
+  }
+
+  // ---- the ribbon --------------------------------------------------------------------------------------------------
+
+  const ROW = 26; // pixels, where pieces stand one below the other
+  const isRightToLeft = (texts) => /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u.test(texts.join(""));
+
+  // Where units stand beside each other, in the middle of a width, and the length of their line.
+  function inLine(items, measure, width, gap) {
+    let length = 0;
+    const places = items.map((item, i) => {
+      length += i === 0 || item.joined ? 0 : gap;
+      return { begin: length, end: (length += measure(item.text) + 6) };
+    });
+    const shift = Math.max(0, (width - length) / 2);
+    const mirrored = isRightToLeft(items.map((item) => item.text));
+    return { length, places: places.map(({ begin, end }) =>
+      mirrored ? { begin: shift + length - end, end: shift + length - begin } : { begin: shift + begin, end: shift + end }) };
+  }
+
+  function fitted(text, measure, most) {
+    const letters = [...text];
+    while (letters.length > 1 && measure(`${letters.join("")}…`) > most) letters.pop();
+    return measure(text) <= most ? text : `${letters.join("")}…`;
+  }
+
+  function drawRibbon(maps) {
+    const told = readout("");
+    const drawing = make("div", { class: "ribbon" });
+    const picked = { layer: -1, head: -1, whole: 0 };
+    const pick = (what) => (value) => { picked[what] = value; render(); };
+    const numbered = (list) => [[-1, "mean"], ...list.map((_, i) => [i, i + 1])];
+    const controls = make("div", { class: "controls" });
+    if (maps.weights.length > 1) controls.append(choice("Layer", numbered(maps.weights), pick("layer")));
+    if (maps.weights[0].length > 1) controls.append(choice("Head", numbered(maps.weights[0]), pick("head")));
+    if ([maps.queries, maps.keys].some((pieces) => units(pieces, true).length < pieces.length))
+      controls.append(choice("Show", [[0, "pieces"], [1, "words"]], pick("whole")));
+    const pen = document.createElement("canvas").getContext("2d");
+    const measure = (text) => pen.measureText(text).width;
+
+    function render() {
+      let width = drawing.clientWidth;
+      if (!width) return; // it is not shown now
+      pen.font = getComputedStyle(drawing).font;
+      const sides = [maps.keys, maps.queries].map((pieces) => units(pieces, picked.whole));
+      const weights = between(maps, picked.layer, picked.head, sides[1], sides[0]);
+      const lined = (gap) => sides.map((items) => inLine(items, measure, width, gap));
+      const lines = [28, 18, 10].map(lined).find((found) => found.every(({ length }) => length <= width));
+      const flat = lines !== undefined; // otherwise in two columns, not too far from each other
+      if (!flat) width = Math.min(width, 640);
+      const most = width / 2 - 76;
+      const widest = sides.map((items) => Math.min(most, Math.max(...items.map((item) => measure(item.text)))));
+      const near = flat ? [44, 190] : [widest[0] + 46, width - widest[1] - 46];
+      const places = flat ? lines.map((line) => line.places)
+        : sides.map((items) => items.map((_, i) => ({ begin: ROW * i + 2, end: ROW * (i + 1) - 2 })));
+      const height = flat ? 234 : ROW * Math.max(...sides.map((items) => items.length));
+      const bands = bandsBetween(weights, places, near, flat);
+      const groups = sides.map((items, side) => {
+        const fit = items.map((item) => (flat ? item.text : fitted(item.text, measure, most)));
+        return labelled(items, fit, side, places[side], near[side], flat, width);
+      });
+      const svg = make("svg", { width, height },
+        make("g", { class: "bands", "aria-hidden": true }, ...bands.map((band) => band.path)),
+        ...groups.map((labels, side) =>
+          make("g", { role: "listbox", "aria-label": side ? "Translation" : "Source" }, ...labels.map(({ item }) => item))));
+      drawing.replaceChildren(svg);
+      told.textContent = "Point at a word, or go through them with the arrow keys, to see what it looks at.";
+
+      const show = (side, i) => {
+        const seen = sides[1 - side].map((_, j) => (side ? weights[i][j] : weights[j][i]));
+        bands.forEach(({ path, t, s }) => path.classList.toggle("on", (side ? t : s) === i));
+        groups.forEach((labels, k) => labels.forEach(({ item, number }, j) => {
+          number.textContent = k !== side && percent(seen[j]) >= 1 ? percent(seen[j]) : "";
+          item.classList.toggle("on", k === side ? j === i : percent(seen[j]) >= 5);
+          item.setAttribute("aria-selected", k === side && j === i);
+        }));
+        svg.classList.add("lit");
+        const best = seen.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).slice(0, 6);
+        const list = best.filter(([weight]) => percent(weight) >= 1)
+          .map(([weight, j]) => `${sides[1 - side][j].text} ${percent(weight)} %`);
+        told.textContent = `“${sides[side][i].text}” ${side ? "looks at" : "is looked at by"} ${list.join(", ") || "nothing"}`;
+      };
+      const steps = flat ? { ArrowLeft: -1, ArrowRight: 1 } : { ArrowUp: -1, ArrowDown: 1 };
+      groups.forEach((labels, side) => {
+        labels.forEach(({ item }, i) =>
+          ["pointerenter", "focus", "click"].forEach((event) => item.addEventListener(event, () => show(side, i))));
+        rove(labels[0].item.parentNode, labels.map(({ item }) => item), (key, place) =>
+          key === "Home" ? 0 : key === "End" ? labels.length - 1 : key in steps ? place + steps[key] : undefined);
+      });
+    }
+
+    let drawn = 0;
+    new ResizeObserver(() => { if (drawing.clientWidth !== drawn) { drawn = drawing.clientWidth; render(); } }).observe(drawing);
+    return section("From the source to the translation",
+      "The wider a band, the more of its attention a piece of the translation gave to a piece of the source.",
+      controls, drawing, told);
+  }
+
+  // Each piece that looks gives away its whole width; what is looked at takes what it gets, at most its own width.
+  function bandsBetween(weights, [keys, queries], [above, below], flat) {
+    const totals = keys.map((_, s) => weights.reduce((sum, row) => sum + row[s], 0));
+    const scales = keys.map(({ begin, end }, s) => (end - begin) / Math.max(ONE, totals[s]));
+    const taken = keys.map(({ begin, end }, s) => (begin + end - totals[s] * scales[s]) / 2);
+    const at = (along, across) => (flat ? [along, across] : [across, along]).map((x) => x.toFixed(1)).join(" ");
+    const middle = (above + below) / 2;
+    return weights.flatMap((row, t) => {
+      const { begin, end } = queries[t];
+      let given = begin;
+      return row.map((weight, s) => {
+        const [q, k] = [given, taken[s]];
+        const [q2, k2] = [(given += ((end - begin) * weight) / ONE), (taken[s] += weight * scales[s])];
+        const path = make("path", { "fill-opacity": (0.1 + (0.75 * weight) / ONE).toFixed(3),
+          d: `M${at(q, below)}C${at(q, middle)} ${at(k, middle)} ${at(k, above)}` +
+            `L${at(k2, above)}C${at(k2, middle)} ${at(q2, middle)} ${at(q2, below)}Z` });
+        return { path, t, s, weight };
+      }).filter((band) => band.weight >= ONE / 100);
+    });
+  }
+
+  // The texts of one side, each with a place for a number.
+  function labelled(items, texts, side, places, near, flat, width) {
+    return items.map((item, i) => {
+      const { begin, end } = places[i];
+      const middle = (begin + end) / 2;
+      const out = side ? 1 : -1;
+      const text = flat ? { x: middle, y: near + (side ? 20 : -10), "text-anchor": "middle" }
+        : { x: near + 8 * out, y: middle + 5, "text-anchor": side ? "start" : "end" };
+      const number = make("text", { class: "number", ...(flat ? { ...text, y: near + (side ? 38 : -30) }
+        : { x: side ? width : 0, y: middle + 5, "text-anchor": side ? "end" : "start" }) });
+      const area = flat ? { x: begin, y: side ? near : near - 44, width: end - begin, height: 44 }
+        : { x: side ? near : 0, y: begin - 2, width: side ? width - near : near, height: ROW };
+      return { number, item: make("g", { class: isMark(item.text) ? "piece mark" : "piece", role: "option", "aria-label": item.text },
+        make("rect", area), make("text", text, texts[i]), number) };
+    });
+  }
+
+  // ---- all layers and heads ----------------------------------------------------------------------------------------
+
+  const USES = {
+    encoder: ["Encoder", "the source at itself", "looks at"],
+    decoder: ["Decoder", "the translation at what is before", "looks at"],
+    source: ["Decoder, over the source", "the translation at the source", "looks at"],
+  };
+  const visible = (weight) => (weight / ONE) ** 0.7; // small weights of long sentences can be seen, too
+
+  function thumbnail(weights) {
+    const [height, width] = [weights.length, weights[0].length];
+    return painted(make("canvas", { "aria-hidden": true }), width, height, (pixels, colour) => {
+      const accent = colour("--accent");
+      weights.flat().forEach((weight, i) => pixels.set([...accent, 255 * visible(weight)], 4 * i));
+    });
+  }
+
+  function drawMaps(all) {
+    const large = make("div", { class: "large", "aria-live": "polite" });
+    let pressed = null;
+    const panels = all.map((maps) => {
+      const heads = maps.weights[0].length;
+      const buttons = maps.weights.flatMap((layer, l) => layer.map((weights, h) => {
+        const name = `${USES[maps.use][0]}, layer ${l + 1}, head ${h + 1}`;
+        const open = () => {
+          pressed?.setAttribute("aria-pressed", false);
+          (pressed = button).setAttribute("aria-pressed", true);
+          large.replaceChildren(...enlarged(name, maps, weights));
+        };
+        const button = make("button", { type: "button", "aria-label": name, title: name, "aria-pressed": false,
+          click: () => { open(); large.scrollIntoView({ block: "nearest" }); } }, thumbnail(weights));
+        button.open = open;
+        return button;
+      }));
+      const grid = make("div", { class: "grid", role: "group", "aria-label": `${USES[maps.use][0]}: layers by heads` }, ...buttons);
+      grid.style.gridTemplateColumns = `repeat(${heads}, minmax(1.5rem, 5rem))`;
+      rove(grid, buttons, inGrid(heads));
+      return make("div", { class: "panel" }, make("h3", {}, USES[maps.use][0]), make("p", { class: "note" }, USES[maps.use][1]), grid);
+    });
+    const decided = (weights) => mean(weights.map((row) => Math.max(...row)));
+    const choices = all.at(-1).weights.flat().map(decided);
+    panels.at(-1).querySelectorAll("button")[choices.indexOf(Math.max(...choices))].open();
+    return section("Every layer and head",
+      "A row of maps for each layer, a column for each head; in a map, a row for each piece that looks. Choose one to see it large.",
+      make("div", { class: "panels" }, ...panels), large);
+  }
+
+  function enlarged(name, maps, weights) {
+    const told = readout("Point at a cell, or go through them with the arrow keys.");
+    const [queries, keys] = [maps.queries.map(shown), maps.keys.map(shown)];
+    const cells = [];
+    const body = weights.map((row, t) => make("tr", {}, make("th", { scope: "row" }, queries[t]), ...row.map((weight, s) => {
+      const cell = make("td", { class: weight > ONE / 2 ? "strong" : undefined }, percent(weight) || "");
+      cell.style.setProperty("--weight", visible(weight).toFixed(3));
+      cells.push(cell);
+      return cell;
+    })));
+    const head = make("tr", {}, make("td"), ...keys.map((key) => make("th", { scope: "col" }, make("span", {}, key))));
+    const table = make("table", { class: "map", role: "grid", "aria-label": name }, make("thead", {}, head), make("tbody", {}, ...body));
+    let lit = [];
+    const show = (event) => {
+      const place = cells.indexOf(event.target);
+      if (place < 0) return;
+      const [t, s] = [Math.floor(place / keys.length), place % keys.length];
+      lit.forEach((element) => element.classList.remove("on"));
+      (lit = [event.target, body[t].firstChild, head.children[s + 1]]).forEach((element) => element.classList.add("on"));
+      told.textContent = `“${queries[t]}” looks at “${keys[s]}”: ${(weights[t][s] / ONE).toFixed(3)}`;
+    };
+    ["pointerover", "focusin", "click"].forEach((event) => table.addEventListener(event, show));
+    rove(table, cells, inGrid(keys.length));
+    table.style.setProperty("--keys", keys.length);
+    table.classList.toggle("numbers", keys.length <= 22);
+    return [make("h3", {}, name), told, make("div", { class: "scroll" }, table)];
+  }
+
+  // ---- the search --------------------------------------------------------------------------------------------------
+
+  const FATES = { kept: "kept", complete: "complete", pruned: "pruned", left: "left open when the search was over" };
+
+  function drawSearch(search) {
+    const told = readout("Point at a piece, or go through them with the arrow keys, to see its hypothesis.");
+    const tree = make("div", { class: "tree" });
+    const [winner] = search.complete;
+
+    // From a node back to the beginning: [[step, place], …].
+    function lineage(step, place) {
+      const path = [];
+      for (; step >= 0; place = search.steps[step--][place].parent) path.unshift([step, place]);
+      return path;
+    }
+    const key = (path) => new Set(path.map(([step, place]) => `${step} ${place}`));
+    const won = winner ? key(lineage(winner.length - 1, winner.place)) : new Set();
+    let light = () => {};
+
+    function render() {
+      const across = tree.clientWidth >= 600; // steps from left to right; from the top down where it is narrow
+      const [width, height] = [across ? Math.max(88, Math.min(104, Math.floor((tree.clientWidth - 8) / search.steps.length))) : 84, 46];
+      const gap = across ? 20 : 8;
+      const at = (step, place) => (across ? [step * width, place * height] : [place * width, step * (height + 14)]);
+      const edges = make("svg", { "aria-hidden": true });
+      const [nodes, lines] = [new Map(), new Map()];
+      const order = [];
+      search.steps.forEach((step, n) => step.forEach((node, place) => {
+        const [x, y] = at(n, place);
+        const text = node.fate === "complete" ? "⏎" : shown(node.piece);
+        const id = `${n} ${place}`;
+        const element = make("button", { type: "button", class: `node ${node.fate}${won.has(id) ? " won" : ""}`,
+          "aria-label": `step ${n + 1}, rank ${place + 1}: ${text}, ${signed(node.log_prob, 2)}, ${FATES[node.fate]}` },
+          make("span", {}, text), make("small", {}, signed(node.log_prob, 2)));
+        Object.assign(element.style, { left: `${x}px`, top: `${y}px`, width: `${width - gap}px` });
+        ["pointerenter", "focus", "click"].forEach((event) => element.addEventListener(event, () => light(n, place)));
+        order.push([n, place]);
+        nodes.set(id, element);
+        if (node.parent < 0) return;
+        const [px, py] = at(n - 1, node.parent);
+        const [x1, y1, x2, y2] = across ? [px + width - gap, py + 19, x, y + 19] : [px + 32, py + 38, x + 32, y];
+        const bend = across ? `${x1 + 12} ${y1} ${x2 - 12} ${y2}` : `${x1} ${y1 + 12} ${x2} ${y2 - 12}`;
+        const line = make("path", { d: `M${x1} ${y1}C${bend} ${x2} ${y2}`, class: `${node.fate}${won.has(id) ? " won" : ""}` });
+        lines.set(id, line);
+        edges.append(line);
+      }));
+      const most = Math.max(...search.steps.map((step) => step.length));
+      const [w, h] = at(search.steps.length, most);
+      edges.setAttribute("width", w);
+      edges.setAttribute("height", h);
+      const inner = make("div", { class: "nodes", role: "group", "aria-label": "Hypotheses by step" }, edges, ...nodes.values());
+      Object.assign(inner.style, { width: `${w}px`, height: `${h}px` });
+      tree.replaceChildren(inner);
+      rove(inner, [...nodes.values()], (pressed, i) => {
+        const [n, place] = order[i];
+        const [forth, back] = across ? ["ArrowRight", "ArrowLeft"] : ["ArrowDown", "ArrowUp"];
+        const [down, up] = across ? ["ArrowDown", "ArrowUp"] : ["ArrowRight", "ArrowLeft"];
+        const to = pressed === forth ? [n + 1, search.steps[n + 1]?.findIndex((node) => node.parent === place)]
+          : pressed === back ? [n - 1, search.steps[n][place].parent]
+          : pressed === down ? [n, place + 1] : pressed === up ? [n, place - 1] : undefined;
+        if (!to) return undefined;
+        const found = order.findIndex(([step, rank]) => step === to[0] && rank === to[1]);
+        return found < 0 ? i : found;
+      });
+      light = (n, place) => {
+        const path = lineage(n, place);
+        const lit = key(path);
+        nodes.forEach((element, id) => element.classList.toggle("on", lit.has(id)));
+        lines.forEach((line, id) => line.classList.toggle("on", lit.has(id)));
+        const node = search.steps[n][place];
+        const text = path.map(([step, rank]) => search.steps[step][rank].piece).join("").replaceAll("\u2581", " ").trim();
+        const score = search.complete.find((one) => one.length === n + 1 && one.place === place)?.score;
+        told.textContent = `${text} · log-probability ${signed(node.log_prob, 3)} · ` +
+          (score === undefined ? FATES[node.fate] : `complete, score ${signed(score, 3)}`);
+      };
+    }
+
+    let drawn = 0;
+    new ResizeObserver(() => { if (tree.clientWidth !== drawn) { drawn = tree.clientWidth; render(); } }).observe(tree);
+    const listed = search.complete.slice(0, Math.max(2 * search.beam_size, 5));
+    const body = listed.map((one, i) =>
+      make("tr", { class: i === 0 ? "won" : undefined, pointerenter: () => light(one.length - 1, one.place) },
+        make("td", { dir: "auto" }, one.text || "(nothing)", ...(i === 0 ? [" ", make("strong", { class: "tag" }, "chosen")] : [])),
+        ...[["log p", signed(one.log_prob, 2)], ["tokens", one.length], ["score", signed(one.score, 3)]]
+          .map(([name, text]) => make("td", { class: "figure", "data-name": name }, text))));
+    const heads = ["complete hypothesis", "log p", "tokens", "score"].map((text) => make("th", { scope: "col" }, text));
+    const table = make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...body));
+    const rest = search.complete.length - listed.length;
+    return section("The search",
+      `At each step the ${search.beam_size} best hypotheses stay open (blue), of those that continue them the best ${2 * search.beam_size} are ` +
+        "shown, from best to worst; the others are pruned (faint). The line follows the translation that was chosen.",
+      told, make("div", { class: "scroll" }, tree), table,
+      make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
+        (rest > 0 ? `; ${rest} more were complete` : "")));
+  }
+
+  // ---- positions ---------------------------------------------------------------------------------------------------
+
+  function drawPositions(all) {
+    const parts = all.flatMap((positions) => {
+      const { values, largest, source, target } = positions;
+      const channels = values[0].length;
+      const told = readout("Point at the picture, or go through it with the arrow keys.");
+      const side = source.length && target.length ? "source and translation" : source.length ? "source" : "translation";
+      // Sines, which have the even channels, on the left of the cosines: side by side they are hard to see.
+      const order = [...values[0].keys()];
+      if (positions.kind === "sinusoidal") order.sort((a, b) => (a % 2) - (b % 2) || a - b);
+      const canvas = make("canvas", { tabindex: 0, role: "img",
+        "aria-label": `Encodings of the positions of ${side}: ${values.length} positions, ${channels} channels` });
+      painted(canvas, channels, values.length, (pixels, colour) => {
+        const [positive, negative] = [colour("--accent"), colour("--marked")];
+        values.flatMap((row) => order.map((c) => row[c])).forEach((value, i) =>
+          pixels.set([...(value < 0 ? negative : positive), (255 * Math.abs(value)) / ONE], 4 * i));
+      });
+      const names = values.map((_, n) =>
+        [source[n], target[n]].filter((piece) => piece !== undefined).map(shown).join(" · "));
+      const labels = make("div", { class: "labels" }, ...names.map((name, n) => make("span", { dir: "auto" }, `${n}  ${name}`)));
+      const box = make("div", { class: "positions" }, labels, canvas);
+      box.style.setProperty("--row", `${values.length > 25 ? 15 : 22}px`);
+      canvas.style.height = `calc(${values.length} * var(--row))`;
+      const show = (n, column) => {
+        const c = order[column];
+        const i = c - (c % 2);
+        const formula = positions.kind === "sinusoidal" ? ` = ${c % 2 ? "cos" : "sin"}(${n} / 10000^(${i}/${channels}))` : "";
+        const value = signed((values[n][c] * largest) / ONE, 3);
+        told.textContent = `Position ${n} (${names[n]}), channel ${c} of ${channels}: ${value}${formula}`;
+        labels.querySelector(".on")?.classList.remove("on");
+        labels.children[n].classList.add("on");
+        at = [n, column];
+      };
+      let at = [0, 0];
+      const inside = (value, count) => Math.min(Math.max(Math.floor(value), 0), count - 1);
+      ["pointermove", "click"].forEach((name) => canvas.addEventListener(name, (event) =>
+        show(inside((event.offsetY / canvas.clientHeight) * values.length, values.length),
+          inside((event.offsetX / canvas.clientWidth) * channels, channels))));
+      canvas.addEventListener("keydown", (event) => {
+        const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        show(inside(at[0] + step[0], values.length), inside(at[1] + step[1], channels));
+      });
+      return [make("h3", {}, all.length > 1 ? `Of the ${side}` : ""), told, box];
+    });
+    return section(`Positions (${all[0].kind})`,
+      "What is added to the embedding at each position, so that the model knows the order: a row for each position, a column for " +
+        "each channel" + (all[0].kind === "sinusoidal" ? ", sines on the left and cosines on the right" : "") +
+        "; blue is positive, orange negative.", ...parts);
+  }
+
+  function draw(element, data) {
+    const source = data.maps.find((maps) => maps.use === "source");
+    const parts = [drawRibbon(source), drawMaps(data.maps), drawSearch(data.search)];
+    if (data.positions.length) parts.push(drawPositions(data.positions));
+    element.classList.add("transduce");
+    element.replaceChildren(...parts);
+  }
+
+  return { draw };
+})();
