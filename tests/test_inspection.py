@@ -6,15 +6,16 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.evaluation.scores import Score
-from transduce.inspection.attention import attention_map, shown
 from transduce.inspection.curves import learning_curve
+from transduce.inspection.page import shown
+from transduce.inspection.picture import Maps, Picture
 from transduce.inspection.report import Example, Report, Step, mark_differences, write_report
+from transduce.inspection.tree import SearchTree
 from transduce.journal import Event
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -27,35 +28,6 @@ def event(name: str, **values: float) -> Event:
 
 def texts_of(svg: str) -> list[str]:
     return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(SVG + "text")]
-
-
-@given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=4), st.data())
-def test_an_attention_map_shows_every_weight_between_its_pieces(
-    source: list[str], target: list[str], data: st.DataObject
-) -> None:
-    count = len(source) * len(target)
-    flat = data.draw(st.lists(st.floats(0, 1, width=32), min_size=count, max_size=count))
-    weights = np.array(flat, dtype=np.float32).reshape(len(target), len(source))
-    svg = attention_map(weights, source, target)
-    root = ElementTree.fromstring(svg)  # well-formed, whatever the pieces
-    assert len(texts_of(svg)) == len(source) + len(target)
-    cells = [rect for rect in root.iter(SVG + "rect") if rect.find(SVG + "title") is not None]
-    places = [(float(cell.attrib["y"]), float(cell.attrib["x"])) for cell in cells]
-    assert places == sorted(places)
-    opacities = [float(cell.attrib["fill-opacity"]) for cell in cells]
-    np.testing.assert_allclose(opacities, weights[weights >= 0.004], atol=5e-4)
-
-
-def test_an_attention_maps_labels_stand_at_their_rows_and_columns() -> None:
-    svg = attention_map(np.array([[0.25, 0.0, 0.75]]), ["▁a", "<b>", "\x0b"], ["▁x"])
-    assert texts_of(svg) == ["▁a", "<b>", "␋", "▁x"]
-    titles = [element.text for element in ElementTree.fromstring(svg).iter(SVG + "title")]
-    assert titles == ["▁x ← ▁a: 0.250", "▁x ← ␋: 0.750"]
-
-
-def test_an_attention_map_refuses_pieces_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"\(2, 3\) for 3 target, 2 source"):
-        attention_map(np.zeros((2, 3)), ["a", "b"], ["x", "y", "z"])
 
 
 def points(svg: str, colour: str) -> list[tuple[float, float]]:
@@ -133,6 +105,12 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
+def picture(source: str, translation: str) -> Picture:
+    """Of one piece each."""
+    maps = [Maps("source", [translation], [source], [[[[1000]]]])]
+    return Picture(source, translation, -1.0, [], maps, SearchTree(1, 0.6, [], []), [])
+
+
 EVIL = "<script>alert('\"&amp;{x}')</script>"
 
 
@@ -143,22 +121,22 @@ def test_a_report_says_everything_and_runs_nothing(tmp_path: Path) -> None:
         facts=[(EVIL + "3", EVIL + "4")],
         scores=[Score("BLEU", 31.26, 29.04, 33.46, "nrefs:1|" + EVIL + "5")],
         curve=learning_curve([event("update", step=1, nll=2.0)]),
-        attention=attention_map(np.ones((1, 1)), [EVIL + "6"], [EVIL + "7"]),
-        attention_note=EVIL + "8",
-        examples=[Example(EVIL + "9", EVIL + "10", EVIL + "11")],
-        next_steps=[Step(EVIL + "12", EVIL + "13")],
+        picture=picture(EVIL + "6", EVIL + "7"),
+        examples=[Example(EVIL + "8", EVIL + "9", EVIL + "10")],
+        next_steps=[Step(EVIL + "11", EVIL + "12")],
     )
     write_report(tmp_path / "report.html", report)
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    for number in range(1, 14):
+    for number in range(1, 13):
         assert EVIL + str(number) in "".join(page.texts)
     assert {"BLEU", "31.3", "29.0–33.5", "nats per token"} <= set(page.texts)
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert page.tags.count("script") == 2  # what is drawn, and what draws it
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
 
 
 def test_a_report_needs_nothing_from_outside(tmp_path: Path) -> None:
-    curve, drawing = learning_curve([event("update", step=1, nll=2.0)]), attention_map(np.ones((1, 1)), ["a"], ["b"])
-    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, attention=drawing))
+    curve = learning_curve([event("update", step=1, nll=2.0)])
+    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture("a", "b")))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in text
     assert "@import" not in text
@@ -171,4 +149,4 @@ def test_a_report_leaves_out_what_is_empty(tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", Report("A run", "It went well."))
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("h1") == 1
-    assert "h2" not in page.tags
+    assert not {"h2", "script"} & set(page.tags)

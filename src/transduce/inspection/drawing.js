@@ -37,12 +37,12 @@ globalThis.transduce = (() => {
   // One stop of the tab key for many items; `step(key, place)` says where another key leads from there.
   function rove(container, items, step) {
     let current = 0;
-    items.forEach((item, place) => item.setAttribute("tabindex", place === 0 ? 0 : -1));
-    container.addEventListener("focusin", (event) => {
-      const place = items.indexOf(event.target);
-      if (place < 0) return;
-      items[current].setAttribute("tabindex", -1);
-      items[(current = place)].setAttribute("tabindex", 0);
+    items.forEach((item, place) => {
+      item.setAttribute("tabindex", place === 0 ? 0 : -1);
+      item.addEventListener("focus", () => {
+        items[current].setAttribute("tabindex", -1);
+        items[(current = place)].setAttribute("tabindex", 0);
+      });
     });
     container.addEventListener("keydown", (event) => {
       const place = step(event.key, current);
@@ -51,6 +51,9 @@ globalThis.transduce = (() => {
       items[Math.min(Math.max(place, 0), items.length - 1)].focus();
     });
   }
+
+  const inLine = (key, place) => ({ ArrowLeft: place - 1, ArrowUp: place - 1, ArrowRight: place + 1, ArrowDown: place + 1,
+    Home: 0, End: Infinity })[key];
 
   const inGrid = (columns) => (key, place) => {
     const first = place - (place % columns);
@@ -95,11 +98,11 @@ globalThis.transduce = (() => {
     pieces.forEach((piece, place) => {
       const joined = place > 0 && !/^[\u2581↦⏎]/.test(piece);
       if (whole && joined) {
-        found.at(-1).text += shown(piece);
+        found.at(-1).raw += piece;
         found.at(-1).places.push(place);
-      } else found.push({ text: shown(piece), places: [place], joined });
+      } else found.push({ raw: piece, places: [place], joined });
     });
-    return found;
+    return found.map((unit) => ({ ...unit, text: shown(unit.raw) }));
   }
 
   // Weights of a layer and head (-1: the mean of all) between units: sums over what is looked at, means over who looks.
@@ -117,11 +120,11 @@ globalThis.transduce = (() => {
   const isRightToLeft = (texts) => /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u.test(texts.join(""));
 
   // Where units stand beside each other, in the middle of a width, and the length of their line.
-  function inLine(items, measure, width, gap) {
+  function lineUp(items, measure, width, gap) {
     let length = 0;
     const places = items.map((item, i) => {
       length += i === 0 || item.joined ? 0 : gap;
-      return { begin: length, end: (length += measure(item.text) + 6) };
+      return { begin: length, end: (length += measure(item.text) + 2) };
     });
     const shift = Math.max(0, (width - length) / 2);
     const mirrored = isRightToLeft(items.map((item) => item.text));
@@ -155,7 +158,7 @@ globalThis.transduce = (() => {
       pen.font = getComputedStyle(drawing).font;
       const sides = [maps.keys, maps.queries].map((pieces) => units(pieces, picked.whole));
       const weights = between(maps, picked.layer, picked.head, sides[1], sides[0]);
-      const lined = (gap) => sides.map((items) => inLine(items, measure, width, gap));
+      const lined = (gap) => sides.map((items) => lineUp(items, measure, width, gap));
       const lines = [28, 18, 10].map(lined).find((found) => found.every(({ length }) => length <= width));
       const flat = lines !== undefined; // otherwise in two columns, not too far from each other
       if (!flat) width = Math.min(width, 640);
@@ -191,12 +194,10 @@ globalThis.transduce = (() => {
           .map(([weight, j]) => `${sides[1 - side][j].text} ${percent(weight)} %`);
         told.textContent = `“${sides[side][i].text}” ${side ? "looks at" : "is looked at by"} ${list.join(", ") || "nothing"}`;
       };
-      const steps = flat ? { ArrowLeft: -1, ArrowRight: 1 } : { ArrowUp: -1, ArrowDown: 1 };
       groups.forEach((labels, side) => {
         labels.forEach(({ item }, i) =>
           ["pointerenter", "focus", "click"].forEach((event) => item.addEventListener(event, () => show(side, i))));
-        rove(labels[0].item.parentNode, labels.map(({ item }) => item), (key, place) =>
-          key === "Home" ? 0 : key === "End" ? labels.length - 1 : key in steps ? place + steps[key] : undefined);
+        rove(labels[0].item.parentNode, labels.map(({ item }) => item), inLine);
       });
     }
 

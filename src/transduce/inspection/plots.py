@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transduce.errors import UserError
 from transduce.inspection.maps import AttentionUse
+from transduce.tokens.tokenizer import SPACE
 
 SUFFIXES = (".png", ".svg", ".pdf")
 PIXELS = 12_000  # of the longer side of a picture, at most
@@ -42,8 +43,8 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
         [n - 1] if n else range(count) for n, count in zip((layer, head), use.weights.shape[:2], strict=True)
     )
     if mean:
-        of = f"layer {layer or 'all'}, head {head or 'all'}: mean"
-        return [[Map(of, use.weights[list(layers)][:, list(heads)].mean(dim=(0, 1)))]]
+        names = f"layer {layer}" if layer else "all layers", f"head {head}" if head else "all heads"
+        return [[Map(f"mean of {names[0]}, {names[1]}", use.weights[list(layers)][:, list(heads)].mean(dim=(0, 1)))]]
     return [[Map(f"layer {i + 1}, head {j + 1}", use.weights[i, j]) for j in heads] for i in layers]
 
 
@@ -59,7 +60,9 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for axes, each in zip(grid.flat, (each for row in maps for each in row), strict=True):
             _draw(axes, each, use, 8 if alone else 5)
-        figure.colorbar(axes.images[0], ax=grid, fraction=0.02).ax.tick_params(labelsize=8 if alone else 5)
+        figure.colorbar(axes.images[0], ax=grid, fraction=0.05 if alone else 0.02).ax.tick_params(
+            labelsize=8 if alone else 5
+        )
         figure.suptitle(textwrap.fill(title, 100 if columns > 2 else 50), fontsize=9, parse_math=False)
         dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
         figure.savefig(path, dpi=dpi, metadata=METADATA.get(path.suffix))
@@ -68,6 +71,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:
     axes.imshow(each.weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_title(each.title, fontsize=font + 1)
-    axes.set_xticks(range(len(use.keys)), use.keys, rotation=90, fontsize=font, parse_math=False)
-    axes.set_yticks(range(len(use.queries)), use.queries, fontsize=font, parse_math=False)
+    queries, keys = ([piece.lstrip(SPACE) or "␣" for piece in pieces] for pieces in (use.queries, use.keys))
+    axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=font, parse_math=False)
+    axes.set_yticks(range(len(queries)), queries, fontsize=font, parse_math=False)
     axes.tick_params(length=0)
