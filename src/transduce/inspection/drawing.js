@@ -25,7 +25,21 @@ globalThis.transduce = (() => {
   const readout = (hint) => make("p", { class: "readout", "aria-live": "polite" }, hint);
 
   function section(title, note, ...children) {
-    return make("section", {}, make("h2", {}, title), make("p", { class: "note" }, note), make("figure", {}, ...children));
+    const head = [make("h2", {}, title), make("p", { class: "note" }, note)];
+    return make("section", {}, ...head, make("figure", {}, ...children));
+  }
+
+  const tableOf = (attributes, head, body) =>
+    make("table", attributes, make("thead", {}, head), make("tbody", {}, ...body));
+
+  // Draws when the element has a width, and again whenever that has changed.
+  function atEveryWidth(element, render) {
+    let drawn = 0;
+    new ResizeObserver(() => {
+      if (element.clientWidth === drawn) return;
+      drawn = element.clientWidth;
+      render();
+    }).observe(element);
   }
 
   function choice(label, options, onChoose) {
@@ -52,8 +66,8 @@ globalThis.transduce = (() => {
     });
   }
 
-  const inLine = (key, place) => ({ ArrowLeft: place - 1, ArrowUp: place - 1, ArrowRight: place + 1, ArrowDown: place + 1,
-    Home: 0, End: Infinity })[key];
+  const inLine = (key, place) => ({ ArrowLeft: place - 1, ArrowUp: place - 1, ArrowRight: place + 1,
+    ArrowDown: place + 1, Home: 0, End: Infinity })[key];
 
   const inGrid = (columns) => (key, place) => {
     const first = place - (place % columns);
@@ -128,8 +142,15 @@ globalThis.transduce = (() => {
     });
     const shift = Math.max(0, (width - length) / 2);
     const mirrored = isRightToLeft(items.map((item) => item.text));
-    return { length, places: places.map(({ begin, end }) =>
-      mirrored ? { begin: shift + length - end, end: shift + length - begin } : { begin: shift + begin, end: shift + end }) };
+    const moved = ({ begin, end }) => ({ begin: shift + begin, end: shift + end });
+    const turned = ({ begin, end }) => ({ begin: shift + length - end, end: shift + length - begin });
+    return { length, places: places.map(mirrored ? turned : moved) };
+  }
+
+  function oneBelowOther(count, height) {
+    const row = Math.min(1.5 * ROW, height / count);
+    const first = (height - row * count) / 2;
+    return [...Array(count).keys()].map((i) => ({ begin: first + row * i + 2, end: first + row * (i + 1) - 2 }));
   }
 
   function fitted(text, measure, most) {
@@ -165,9 +186,9 @@ globalThis.transduce = (() => {
       const most = width / 2 - 76;
       const widest = sides.map((items) => Math.min(most, Math.max(...items.map((item) => measure(item.text)))));
       const near = flat ? [44, 190] : [widest[0] + 46, width - widest[1] - 46];
-      const places = flat ? lines.map((line) => line.places)
-        : sides.map((items) => items.map((_, i) => ({ begin: ROW * i + 2, end: ROW * (i + 1) - 2 })));
       const height = flat ? 234 : ROW * Math.max(...sides.map((items) => items.length));
+      const places = flat ? lines.map((line) => line.places)
+        : sides.map((items) => oneBelowOther(items.length, height));
       const bands = bandsBetween(weights, places, near, flat);
       const groups = sides.map((items, side) => {
         const fit = items.map((item) => (flat ? item.text : fitted(item.text, measure, most)));
@@ -175,10 +196,16 @@ globalThis.transduce = (() => {
       });
       const svg = make("svg", { width, height },
         make("g", { class: "bands", "aria-hidden": true }, ...bands.map((band) => band.path)),
-        ...groups.map((labels, side) =>
-          make("g", { role: "listbox", "aria-label": side ? "Translation" : "Source" }, ...labels.map(({ item }) => item))));
+        ...groups.map((labels, side) => make("g", { role: "listbox", "aria-label": side ? "Translation" : "Source" },
+          ...labels.map(({ item }) => item))));
       drawing.replaceChildren(svg);
-      told.textContent = "Point at a word, or go through them with the arrow keys, to see what it looks at.";
+      const clear = () => {
+        svg.classList.remove("lit");
+        groups.flat().forEach(({ number }) => number.replaceChildren());
+        told.textContent = "Point at a word, or go through them with the arrow keys, to see what it looks at.";
+      };
+      svg.addEventListener("pointerleave", clear);
+      clear();
 
       const show = (side, i) => {
         const seen = sides[1 - side].map((_, j) => (side ? weights[i][j] : weights[j][i]));
@@ -192,7 +219,8 @@ globalThis.transduce = (() => {
         const best = seen.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).slice(0, 6);
         const list = best.filter(([weight]) => percent(weight) >= 1)
           .map(([weight, j]) => `${sides[1 - side][j].text} ${percent(weight)} %`);
-        told.textContent = `“${sides[side][i].text}” ${side ? "looks at" : "is looked at by"} ${list.join(", ") || "nothing"}`;
+        const looks = side ? "looks at" : "is looked at by";
+        told.textContent = `“${sides[side][i].text}” ${looks} ${list.join(", ") || "nothing"}`;
       };
       groups.forEach((labels, side) => {
         labels.forEach(({ item }, i) =>
@@ -201,8 +229,7 @@ globalThis.transduce = (() => {
       });
     }
 
-    let drawn = 0;
-    new ResizeObserver(() => { if (drawing.clientWidth !== drawn) { drawn = drawing.clientWidth; render(); } }).observe(drawing);
+    atEveryWidth(drawing, render);
     return section("From the source to the translation",
       "The wider a band, the more of its attention a piece of the translation gave to a piece of the source.",
       controls, drawing, told);
@@ -240,18 +267,18 @@ globalThis.transduce = (() => {
       const number = make("text", { class: "number", ...(flat ? { ...text, y: near + (side ? 38 : -30) }
         : { x: side ? width : 0, y: middle + 5, "text-anchor": side ? "end" : "start" }) });
       const area = flat ? { x: begin, y: side ? near : near - 44, width: end - begin, height: 44 }
-        : { x: side ? near : 0, y: begin - 2, width: side ? width - near : near, height: ROW };
-      return { number, item: make("g", { class: isMark(item.text) ? "piece mark" : "piece", role: "option", "aria-label": item.text },
-        make("rect", area), make("text", text, texts[i]), number) };
+        : { x: side ? near : 0, y: begin - 2, width: side ? width - near : near, height: end - begin + 4 };
+      const attributes = { class: isMark(item.text) ? "piece mark" : "piece", role: "option", "aria-label": item.text };
+      return { number, item: make("g", attributes, make("rect", area), make("text", text, texts[i]), number) };
     });
   }
 
   // ---- all layers and heads ----------------------------------------------------------------------------------------
 
   const USES = {
-    encoder: ["Encoder", "the source at itself", "looks at"],
-    decoder: ["Decoder", "the translation at what is before", "looks at"],
-    source: ["Decoder, over the source", "the translation at the source", "looks at"],
+    encoder: ["Encoder", "the source at itself"],
+    decoder: ["Decoder", "the translation at what is before"],
+    source: ["Decoder, over the source", "the translation at the source"],
   };
   const visible = (weight) => (weight / ONE) ** 0.7; // small weights of long sentences can be seen, too
 
@@ -268,8 +295,9 @@ globalThis.transduce = (() => {
     let pressed = null;
     const panels = all.map((maps) => {
       const heads = maps.weights[0].length;
+      const [title, note] = USES[maps.use];
       const buttons = maps.weights.flatMap((layer, l) => layer.map((weights, h) => {
-        const name = `${USES[maps.use][0]}, layer ${l + 1}, head ${h + 1}`;
+        const name = `${title}, layer ${l + 1}, head ${h + 1}`;
         const open = () => {
           pressed?.setAttribute("aria-pressed", false);
           (pressed = button).setAttribute("aria-pressed", true);
@@ -280,16 +308,17 @@ globalThis.transduce = (() => {
         button.open = open;
         return button;
       }));
-      const grid = make("div", { class: "grid", role: "group", "aria-label": `${USES[maps.use][0]}: layers by heads` }, ...buttons);
+      const grid = make("div", { class: "grid", role: "group", "aria-label": `${title}: layers by heads` }, ...buttons);
       grid.style.gridTemplateColumns = `repeat(${heads}, minmax(1.5rem, 5rem))`;
       rove(grid, buttons, inGrid(heads));
-      return make("div", { class: "panel" }, make("h3", {}, USES[maps.use][0]), make("p", { class: "note" }, USES[maps.use][1]), grid);
+      return make("div", { class: "panel" }, make("h3", {}, title), make("p", { class: "note" }, note), grid);
     });
     const decided = (weights) => mean(weights.map((row) => Math.max(...row)));
     const choices = all.at(-1).weights.flat().map(decided);
     panels.at(-1).querySelectorAll("button")[choices.indexOf(Math.max(...choices))].open();
     return section("Every layer and head",
-      "A row of maps for each layer, a column for each head; in a map, a row for each piece that looks. Choose one to see it large.",
+      "A row of maps for each layer, a column for each head; in a map, a row for each piece that looks. " +
+        "Choose one to see it large.",
       make("div", { class: "panels" }, ...panels), large);
   }
 
@@ -297,21 +326,23 @@ globalThis.transduce = (() => {
     const told = readout("Point at a cell, or go through them with the arrow keys.");
     const [queries, keys] = [maps.queries.map(shown), maps.keys.map(shown)];
     const cells = [];
-    const body = weights.map((row, t) => make("tr", {}, make("th", { scope: "row" }, queries[t]), ...row.map((weight, s) => {
+    const cellOf = (weight) => {
       const cell = make("td", { class: weight > ONE / 2 ? "strong" : undefined }, percent(weight) || "");
       cell.style.setProperty("--weight", visible(weight).toFixed(3));
       cells.push(cell);
       return cell;
-    })));
+    };
+    const body = weights.map((row, t) => make("tr", {}, make("th", { scope: "row" }, queries[t]), ...row.map(cellOf)));
     const head = make("tr", {}, make("td"), ...keys.map((key) => make("th", { scope: "col" }, make("span", {}, key))));
-    const table = make("table", { class: "map", role: "grid", "aria-label": name }, make("thead", {}, head), make("tbody", {}, ...body));
+    const table = tableOf({ class: "map", role: "grid", "aria-label": name }, head, body);
     let lit = [];
     const show = (event) => {
       const place = cells.indexOf(event.target);
       if (place < 0) return;
       const [t, s] = [Math.floor(place / keys.length), place % keys.length];
       lit.forEach((element) => element.classList.remove("on"));
-      (lit = [event.target, body[t].firstChild, head.children[s + 1]]).forEach((element) => element.classList.add("on"));
+      lit = [event.target, body[t].firstChild, head.children[s + 1]];
+      lit.forEach((element) => element.classList.add("on"));
       told.textContent = `“${queries[t]}” looks at “${keys[s]}”: ${(weights[t][s] / ONE).toFixed(3)}`;
     };
     ["pointerover", "focusin", "click"].forEach((event) => table.addEventListener(event, show));
@@ -342,7 +373,8 @@ globalThis.transduce = (() => {
 
     function render() {
       const across = tree.clientWidth >= 600; // steps from left to right; from the top down where it is narrow
-      const [width, height] = [across ? Math.max(88, Math.min(104, Math.floor((tree.clientWidth - 8) / search.steps.length))) : 84, 46];
+      const fitting = (tree.clientWidth - 8) / (across ? search.steps.length : search.beam_size);
+      const [width, height] = [fitting < (across ? 92 : 72) ? 100 : Math.min(fitting, 112), 46];
       const gap = across ? 20 : 8;
       const at = (step, place) => (across ? [step * width, place * height] : [place * width, step * (height + 14)]);
       const edges = make("svg", { "aria-hidden": true });
@@ -352,7 +384,8 @@ globalThis.transduce = (() => {
         const [x, y] = at(n, place);
         const text = node.fate === "complete" ? "⏎" : shown(node.piece);
         const id = `${n} ${place}`;
-        const element = make("button", { type: "button", class: `node ${node.fate}${won.has(id) ? " won" : ""}`,
+        const kind = `${node.fate}${won.has(id) ? " won" : ""}`;
+        const element = make("button", { type: "button", class: `node ${kind}`,
           "aria-label": `step ${n + 1}, rank ${place + 1}: ${text}, ${signed(node.log_prob, 2)}, ${FATES[node.fate]}` },
           make("span", {}, text), make("small", {}, signed(node.log_prob, 2)));
         Object.assign(element.style, { left: `${x}px`, top: `${y}px`, width: `${width - gap}px` });
@@ -363,7 +396,7 @@ globalThis.transduce = (() => {
         const [px, py] = at(n - 1, node.parent);
         const [x1, y1, x2, y2] = across ? [px + width - gap, py + 19, x, y + 19] : [px + 32, py + 38, x + 32, y];
         const bend = across ? `${x1 + 12} ${y1} ${x2 - 12} ${y2}` : `${x1} ${y1 + 12} ${x2} ${y2 - 12}`;
-        const line = make("path", { d: `M${x1} ${y1}C${bend} ${x2} ${y2}`, class: `${node.fate}${won.has(id) ? " won" : ""}` });
+        const line = make("path", { d: `M${x1} ${y1}C${bend} ${x2} ${y2}`, class: kind });
         lines.set(id, line);
         edges.append(line);
       }));
@@ -371,7 +404,8 @@ globalThis.transduce = (() => {
       const [w, h] = at(search.steps.length, most);
       edges.setAttribute("width", w);
       edges.setAttribute("height", h);
-      const inner = make("div", { class: "nodes", role: "group", "aria-label": "Hypotheses by step" }, edges, ...nodes.values());
+      const inner = make("div", { class: "nodes", role: "group", "aria-label": "Hypotheses by step" });
+      inner.append(edges, ...nodes.values());
       Object.assign(inner.style, { width: `${w}px`, height: `${h}px` });
       tree.replaceChildren(inner);
       rove(inner, [...nodes.values()], (pressed, i) => {
@@ -391,27 +425,28 @@ globalThis.transduce = (() => {
         nodes.forEach((element, id) => element.classList.toggle("on", lit.has(id)));
         lines.forEach((line, id) => line.classList.toggle("on", lit.has(id)));
         const node = search.steps[n][place];
-        const text = path.map(([step, rank]) => search.steps[step][rank].piece).join("").replaceAll("\u2581", " ").trim();
+        const pieces = path.map(([step, rank]) => search.steps[step][rank].piece);
+        const text = pieces.join("").replaceAll("\u2581", " ").trim();
         const score = search.complete.find((one) => one.length === n + 1 && one.place === place)?.score;
         told.textContent = `${text} · log-probability ${signed(node.log_prob, 3)} · ` +
           (score === undefined ? FATES[node.fate] : `complete, score ${signed(score, 3)}`);
       };
     }
 
-    let drawn = 0;
-    new ResizeObserver(() => { if (tree.clientWidth !== drawn) { drawn = tree.clientWidth; render(); } }).observe(tree);
+    atEveryWidth(tree, render);
     const listed = search.complete.slice(0, Math.max(2 * search.beam_size, 5));
+    const chosen = make("strong", { class: "tag" }, "chosen");
     const body = listed.map((one, i) =>
       make("tr", { class: i === 0 ? "won" : undefined, pointerenter: () => light(one.length - 1, one.place) },
-        make("td", { dir: "auto" }, one.text || "(nothing)", ...(i === 0 ? [" ", make("strong", { class: "tag" }, "chosen")] : [])),
+        make("td", { dir: "auto" }, one.text || "(nothing)", " ", i === 0 ? chosen : ""),
         ...[["log p", signed(one.log_prob, 2)], ["tokens", one.length], ["score", signed(one.score, 3)]]
           .map(([name, text]) => make("td", { class: "figure", "data-name": name }, text))));
     const heads = ["complete hypothesis", "log p", "tokens", "score"].map((text) => make("th", { scope: "col" }, text));
-    const table = make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...body));
+    const table = tableOf({ class: "ranking" }, make("tr", {}, ...heads), body);
     const rest = search.complete.length - listed.length;
     return section("The search",
-      `At each step the ${search.beam_size} best hypotheses stay open (blue), of those that continue them the best ${2 * search.beam_size} are ` +
-        "shown, from best to worst; the others are pruned (faint). The line follows the translation that was chosen.",
+      `At each step the ${search.beam_size} best hypotheses stay open (framed); of all that continue them, the best ` +
+        `${2 * search.beam_size} are shown, best first; what is pruned is faint. The thick line leads to the translation.`,
       told, make("div", { class: "scroll" }, tree), table,
       make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
         (rest > 0 ? `; ${rest} more were complete` : "")));
@@ -437,14 +472,15 @@ globalThis.transduce = (() => {
       });
       const names = values.map((_, n) =>
         [source[n], target[n]].filter((piece) => piece !== undefined).map(shown).join(" · "));
-      const labels = make("div", { class: "labels" }, ...names.map((name, n) => make("span", { dir: "auto" }, `${n}  ${name}`)));
+      const labels = make("div", { class: "labels" }, ...names.map((name, n) => make("span", {}, `${n}  ${name}`)));
       const box = make("div", { class: "positions" }, labels, canvas);
       box.style.setProperty("--row", `${values.length > 25 ? 15 : 22}px`);
       canvas.style.height = `calc(${values.length} * var(--row))`;
       const show = (n, column) => {
         const c = order[column];
         const i = c - (c % 2);
-        const formula = positions.kind === "sinusoidal" ? ` = ${c % 2 ? "cos" : "sin"}(${n} / 10000^(${i}/${channels}))` : "";
+        const wave = ` = ${c % 2 ? "cos" : "sin"}(${n} / 10000^(${i}/${channels}))`;
+        const formula = positions.kind === "sinusoidal" ? wave : "";
         const value = signed((values[n][c] * largest) / ONE, 3);
         told.textContent = `Position ${n} (${names[n]}), channel ${c} of ${channels}: ${value}${formula}`;
         labels.querySelector(".on")?.classList.remove("on");
@@ -465,8 +501,8 @@ globalThis.transduce = (() => {
       return [make("h3", {}, all.length > 1 ? `Of the ${side}` : ""), told, box];
     });
     return section(`Positions (${all[0].kind})`,
-      "What is added to the embedding at each position, so that the model knows the order: a row for each position, a column for " +
-        "each channel" + (all[0].kind === "sinusoidal" ? ", sines on the left and cosines on the right" : "") +
+      "What is added to the embedding at each position, so that the model knows the order: a row for each position, " +
+        "a column for each channel" + (all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "") +
         "; blue is positive, orange negative.", ...parts);
   }
 
