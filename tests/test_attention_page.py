@@ -27,9 +27,11 @@ from transduce.decoding.engines.engine import penalty
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.errors import UserError
+from transduce.inspection.curves import learning_curve
 from transduce.inspection.maps import BEGIN, END, Attention, attention_of
 from transduce.inspection.page import picture_page
 from transduce.inspection.picture import ONE, Picture, picture_of, thousandths
+from transduce.inspection.report import Report, write_report
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording
@@ -461,6 +463,15 @@ def test_the_tree_shows_the_way_to_the_translation(seen, browse):
     assert nodes == sum(map(len, picture.search.steps))
 
 
+def test_what_was_cut_is_said(tokenizer, seen, browse):
+    found = attention_of(seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0))
+    for flags, said in {(): False, ("cut",): True}.items():
+        picture = replace(picture_of(seen("transformer")[0], found), flags=list(flags))
+        driver = browse(picture)
+        find(driver, ".ranking")
+        assert ("cut off" in find(driver, ".transduce").text) == said
+
+
 def test_everything_can_be_reached_by_keyboard(seen, browse):
     from selenium.webdriver.common.keys import Keys
 
@@ -521,6 +532,17 @@ def test_hostile_texts_stay_texts(text, tokenizer, browse):
     find(driver, ".piece")
     assert driver.execute_script("return [document.images.length, document.scripts.length]") == [0, 2]
     assert len(names(driver, ".piece")) == len(picture.maps[2].keys) + len(picture.maps[2].queries)
+
+
+def test_a_report_draws_it_too(seen, chromium, tmp_path):
+    picture, curve = seen("transformer")[2], learning_curve([{"event": "update", "time": 0.0, "step": 1, "nll": 2.0}])
+    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture))
+    show(chromium, 360, dark=True)
+    chromium.get((tmp_path / "report.html").as_uri())
+    point(chromium, find(chromium, ".piece"))
+    assert "is looked at by" in told(chromium, 1)
+    assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert complaints(chromium) == []
 
 
 def test_it_draws_under_a_servers_strict_policy(seen, chromium):

@@ -48,3 +48,7 @@ def test_its_phrasebook_speaks(installed):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True)
     assert done.stdout.strip(), done.stderr
+
+
+def test_its_drawing_is_there(installed):
+    assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/inspection").iterdir()}

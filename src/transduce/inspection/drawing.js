@@ -356,7 +356,7 @@ globalThis.transduce = (() => {
 
   const FATES = { kept: "kept", complete: "complete", pruned: "pruned", left: "left open when the search was over" };
 
-  function drawSearch(search) {
+  function drawSearch(search, isCut) {
     const told = readout("Point at a piece, or go through them with the arrow keys, to see its hypothesis.");
     const tree = make("div", { class: "tree" });
     const [winner] = search.complete;
@@ -445,11 +445,11 @@ globalThis.transduce = (() => {
     const table = tableOf({ class: "ranking" }, make("tr", {}, ...heads), body);
     const rest = search.complete.length - listed.length;
     return section("The search",
-      `At each step the ${search.beam_size} best hypotheses stay open (framed); of all that continue them, the best ` +
-        `${2 * search.beam_size} are shown, best first; what is pruned is faint. The thick line leads to the translation.`,
+      `At each step the ${search.beam_size} best hypotheses stay open (framed); of all that continue them, the ` +
+        `${2 * search.beam_size} best are shown; what is pruned is faint. The thick line leads to the translation.`,
       told, make("div", { class: "scroll" }, tree), table,
       make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
-        (rest > 0 ? `; ${rest} more were complete` : "")));
+        (rest > 0 ? `; ${rest} more complete` : "") + (isCut ? "; the chosen one was cut off at the length limit" : "")));
   }
 
   // ---- positions ---------------------------------------------------------------------------------------------------
@@ -500,15 +500,15 @@ globalThis.transduce = (() => {
       });
       return [make("h3", {}, all.length > 1 ? `Of the ${side}` : ""), told, box];
     });
+    const halves = all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "";
     return section(`Positions (${all[0].kind})`,
       "What is added to the embedding at each position, so that the model knows the order: a row for each position, " +
-        "a column for each channel" + (all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "") +
-        "; blue is positive, orange negative.", ...parts);
+        `a column for each channel${halves}; blue is positive, orange negative.`, ...parts);
   }
 
   function draw(element, data) {
     const source = data.maps.find((maps) => maps.use === "source");
-    const parts = [drawRibbon(source), drawMaps(data.maps), drawSearch(data.search)];
+    const parts = [drawRibbon(source), drawMaps(data.maps), drawSearch(data.search, data.flags.includes("cut"))];
     if (data.positions.length) parts.push(drawPositions(data.positions));
     element.classList.add("transduce");
     element.replaceChildren(...parts);
