@@ -449,7 +449,8 @@ globalThis.transduce = (() => {
         `${2 * search.beam_size} best are shown; what is pruned is faint. The thick line leads to the translation.`,
       told, make("div", { class: "scroll" }, tree), table,
       make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
-        (rest > 0 ? `; ${rest} more complete` : "") + (isCut ? "; the chosen one was cut off at the length limit" : "")));
+        (rest > 0 ? `; ${rest} more complete` : "") +
+        (isCut ? "; the chosen one was cut off at the length limit" : "")));
   }
 
   // ---- positions ---------------------------------------------------------------------------------------------------
