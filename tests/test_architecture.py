@@ -44,6 +44,7 @@ OPTIONAL = {
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
 LATE = {  # a model folder is described, and translates with a fast engine, without torch
     ("bundle", "model.build"),
+    ("decoding.loading", "decoding.engines.attention"),
     ("decoding.loading", "decoding.engines.int8"),
     ("decoding.loading", "decoding.engines.torch"),
     ("decoding.engines.fast", "decoding.engines.making"),

@@ -15,6 +15,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
             saved every train.save_every updates, and the last.
     """
     from transduce import bundle  # torch: too slow for --help
+    from transduce.decoding.engines.attention import LAYER
     from transduce.model.build import count_parameters
     from transduce.runs.card import averaged_card
     from transduce.tokens.tokenizer import Tokenizer
@@ -34,6 +35,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     chosen = found[-last:]
     steps = [bundle.step_of(path) for path in chosen]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
+    known = bundle.describe(model).metrics
+    metrics |= {LAYER: known[LAYER]} if LAYER in known else {}
     bundle.publish_model(
         out, config, Tokenizer.load(model), bundle.average(chosen), metrics, averaged_card(config, steps)
     )

@@ -49,15 +49,20 @@ def load(
             return found
         if engine == "ctranslate2":
             raise UserError(f"{paths[0]} can't have the engine ctranslate2: {found}.")
+    from transduce.decoding.engines.attention import alignment_layer
     from transduce.decoding.engines.torch import TorchEngine
 
     models = load_models(paths, device="cpu" if engine == "int8" else device, threads=threads)
     for model in models:
         refuse_parser(model.tokenizer, model.folder)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], list(map(str, paths)))
+
+    def layers() -> list[int]:
+        return [alignment_layer(model) for model in models]
+
     if engine == "int8":
-        return Translator(TorchEngine(_in_8_bits(models), name="torch, int8"), tokenizer, decode)
-    return Translator(TorchEngine([model.model for model in models]), tokenizer, decode)
+        return Translator(TorchEngine(_in_8_bits(models), name="torch, int8", layers=layers), tokenizer, decode)
+    return Translator(TorchEngine([model.model for model in models], layers=layers), tokenizer, decode)
 
 
 def _in_8_bits(models: Sequence[bundle.Bundle]) -> "list[Seq2Seq]":

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from transduce.config import DecodeConfig
-from transduce.decoding.engines.engine import Engine, Hypothesis, Request, penalty
+from transduce.decoding.alignment import Link, find_links
+from transduce.decoding.engines.engine import Engine, Hypothesis, Request, Weights, penalty
 from transduce.errors import UserError
 from transduce.profiling import phase
 from transduce.tokens.tokenizer import Tokenizer
@@ -27,6 +28,7 @@ class Translation:
     tokens: tuple[str, ...]  # pieces of the target, to show to people
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
     flags: tuple[str, ...] = ()  # CUT
+    links: tuple[Link, ...] = ()  # of its words to those of the source, where that was asked for
 
 
 class Scored(NamedTuple):
@@ -46,19 +48,21 @@ class Translator:
     def __init__(self, engine: Engine, tokenizer: Tokenizer, config: DecodeConfig | None = None):
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
 
-    def translate(self, texts: Sequence[str], *, n_best: int = 1) -> list[Translation]:
+    def translate(self, texts: Sequence[str], *, n_best: int = 1, align: bool = False) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
+
+        align: say of each word of a translation which words of its source it comes from (`Translation.links`).
 
         A blank text has an empty translation, which no model is asked for. Raises UserError that names the text by its
         number, from 1, if it holds a line break or is longer than the model's positions, or if n_best exceeds the beam.
         """
-        return self._translate(_as_list(texts), n_best, 1)
+        return self._translate(_as_list(texts), n_best, 1, align)
 
-    def translate_lines(self, lines: Iterable[str], *, n_best: int = 1) -> Iterator[Translation]:
+    def translate_lines(self, lines: Iterable[str], *, n_best: int = 1, align: bool = False) -> Iterator[Translation]:
         """The same for a stream of any length, some thousand lines at a time; raises as `translate` does."""
         stream, first = iter(lines), 1
         while chunk := list(islice(stream, CHUNK)):
-            yield from self._translate(chunk, n_best, first)
+            yield from self._translate(chunk, n_best, first, align)
             first += len(chunk)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
@@ -88,7 +92,7 @@ class Translator:
         return scored
 
     @phase("text")
-    def _translate(self, texts: list[str], n_best: int, first: int) -> list[Translation]:
+    def _translate(self, texts: list[str], n_best: int, first: int, align: bool) -> list[Translation]:
         """The texts are numbered from `first` in what is raised."""
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -108,8 +112,11 @@ class Translator:
             for i, each in zip(batch, hypotheses, strict=True):
                 found[i] = each
         limits = [self._limit(len(source)) for source in sources]
-        translations = dict(zip(distinct, self._translations(found, limits), strict=True))
-        return [translations.get(text, BLANK) for text in texts]
+        translations = self._translations(found, limits)
+        if align:
+            translations = self._aligned(distinct, sources, found, translations)
+        by_text = dict(zip(distinct, translations, strict=True))
+        return [by_text.get(text, BLANK) for text in texts]
 
     def request(self, texts: list[str], sources: list[list[int]]) -> Request:
         """What to ask an engine for, of texts and their ids."""
@@ -132,6 +139,28 @@ class Translator:
             )
             translations.append(replace(best, alternatives=tuple(others)))
         return translations
+
+    def _aligned(
+        self, texts: list[str], sources: list[list[int]], found: list[list[Hypothesis]], translations: list[Translation]
+    ) -> list[Translation]:
+        """The same translations, and their alternatives, with links."""
+        rows = [(i, hypothesis.tokens) for i, hypotheses in enumerate(found) for hypothesis in hypotheses]
+        lengths = [max(len(sources[i]), len(tokens)) + 1 for i, tokens in rows]
+        weights: dict[int, Weights] = {}
+        for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
+            chosen = [rows[row] for row in batch]
+            each = self.engine.attention([sources[i] for i, _ in chosen], [tokens for _, tokens in chosen])
+            weights.update(zip(batch, each, strict=True))
+        spans = [self.tokenizer.source_spans(text, source) for text, source in zip(texts, sources, strict=True)]
+        numbers = iter(range(len(rows)))
+
+        def aligned(translation: Translation) -> Translation:
+            row = next(numbers)
+            i, tokens = rows[row]
+            written = self.tokenizer.target_spans(tokens)
+            return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, written))
+
+        return [replace(aligned(best), alternatives=tuple(map(aligned, best.alternatives))) for best in translations]
 
     def _limit(self, source_length: int) -> int:
         """The longest translation in tokens, EOS not counted; the decoder's input is one longer, by BOS."""

@@ -8,6 +8,7 @@ import torch
 
 from transduce import bundle
 from transduce.corpus.pairs import Pair
+from transduce.decoding.engines.attention import LAYER, choose_layer
 from transduce.journal import say
 from transduce.model.build import count_parameters
 from transduce.preparation import Facts, Prepared
@@ -47,6 +48,8 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             "perplexity": result.perplexity,
             **({} if result.bleu is None else {"bleu_greedy": result.bleu}),
         }
+    if valid := prepared.valid():
+        metrics[LAYER] = choose_layer(model, prepared.tokenizer, valid)
     if pairs:
         metrics["test"] = test(training, prepared, pairs, out)
     card = model_card(config, metrics)

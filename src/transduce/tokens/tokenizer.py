@@ -17,6 +17,7 @@ import sentencepiece
 
 from transduce.config import BOS, EOS, PAD, UNK
 from transduce.errors import UserError
+from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.words import Rows, Words, pack
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
@@ -121,6 +122,22 @@ class Tokenizer:
         """The pieces of target ids, to show to people; U+2581 is a space."""
         return self._target.pieces(ids)
 
+    def source_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """Where in a source text its pieces stand; the spans tile the text, and a piece may have none of it."""
+        found = self._source.spans(ids)
+        if len(text) == (found[-1][1] if found else 0):
+            return found
+        # Half of a surrogate pair has become three U+FFFD: it stands at the last of them.
+        ends = [0]
+        for character in text:
+            ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
+            ends.append(ends[-1] + 1)
+        return [(ends[begin], ends[end]) for begin, end in found]
+
+    def target_spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where in what `decode` makes of target ids their pieces stand; the spans tile it."""
+        return self._target.spans(ids)
+
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether ids mean the same in both, so that models with one and the other can work together."""
         return all(
@@ -188,6 +205,17 @@ class _Vocabulary:
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         plain = [[int(token) for token in row if token > UNK] for row in rows]
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """PAD, BOS, EOS and UNK are silent, and so is the space before a text."""
+        surfaces: list[str | int] = [
+            "" if token <= UNK else int(piece[3:-1], 16) if self.processor.is_byte(int(token)) else piece
+            for token, piece in zip(ids, self.pieces(ids), strict=True)
+        ]
+        first = next((place for place, token in enumerate(ids) if token > UNK), None)
+        if first is not None and isinstance(piece := surfaces[first], str):
+            surfaces[first] = piece.removeprefix(SPACE)
+        return piece_spans(surfaces)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return self.processor.id_to_piece([int(token) for token in ids])

@@ -20,8 +20,8 @@ from transduce.model.transformer import Transformer
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
 
 
-def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str) -> None:
-    """Write the model into a folder; compute_type: "int8" or "float32"."""
+def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str, alignment_layer: int = -1) -> None:
+    """Write the model into a folder; compute_type: "int8" or "float32"; alignment_layer: whose attention it returns."""
     from ctranslate2.specs import TransformerSpec, common_spec
 
     assert isinstance(model, Transformer)
@@ -30,6 +30,8 @@ def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str
         config.num_heads,
         pre_norm=config.norm == "pre",
         activation=common_spec.Activation[ACTIVATIONS[config.activation]],
+        alignment_layer=alignment_layer,
+        alignment_heads=config.num_heads,  # of which it takes the mean
     )
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)

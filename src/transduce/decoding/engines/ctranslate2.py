@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
-from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
+from transduce.decoding.engines.engine import Found, Hypothesis, Request, Weights, penalty
 from transduce.profiling import phase
 
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
@@ -97,6 +99,26 @@ class CTranslate2Engine:
             max_input_length=0,
         )
         return [sum(result.log_probs) for result in results]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+        """By forced decoding, of the layer that the conversion chose.
+
+        What it returns of a search with a beam (4.8) has another first row.
+        """
+        results = self._translator.translate_batch(
+            [[*map(str, source), str(EOS)] for source in sources],
+            [[*map(str, target)] for target in targets],
+            beam_size=1,
+            return_attention=True,
+            max_input_length=0,
+            max_decoding_length=max(1, *map(len, targets)),
+            min_decoding_length=0,
+        )
+        found = []
+        for source, target, result in zip(sources, targets, results, strict=True):
+            weights = np.array(result.attention[0], np.float32).reshape(-1, len(source) + 1)
+            found.append(weights[: len(target), : len(source)])
+        return found
 
 
 def _best(log_probs: dict[tuple[int, ...], float], alpha: float, n_best: int) -> list[Hypothesis]:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from transduce.config import DecodeConfig
 
 Choice = Literal["auto", "torch", "int8", "ctranslate2"]
@@ -15,6 +18,9 @@ class Hypothesis(NamedTuple):
     tokens: list[int]  # without BOS and EOS
 
 
+Weights = NDArray[
+    np.float32
+]  # (t, s): where each token of a translation looked in its source, EOS left out on both sides
 Found = list[list[Hypothesis]]  # of each sentence of a request the best translations, best first
 
 
@@ -42,6 +48,10 @@ class Engine(Protocol):
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """ln p(target | source) of pairs of about the same length; ids without BOS and EOS, which is predicted, too."""
+        ...
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+        """What words can be aligned by, of each pair; zeros where the model attends to nothing. Arguments as above."""
         ...
 
 

@@ -21,7 +21,7 @@ from transduce.errors import UserError
 from transduce.files import MANIFEST, digest, verify, write_folder
 from transduce.journal import say
 
-FORMAT = 1  # of what is kept; another one is made anew
+FORMAT = 2  # of what is kept; another one is made anew
 
 
 def refusal(config: RunConfig, folder: Path) -> str:

@@ -9,6 +9,7 @@ from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.corpus.pairs import read_pairs
 from transduce.corpus.phrasebook.sampling import sentences
+from transduce.decoding.engines.attention import alignment_layer
 from transduce.decoding.engines.conversion import convert
 from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Found, Request, penalty
@@ -38,10 +39,10 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     own = TorchEngine([model.model])
     requests = _requests(Translator(own, model.tokenizer, config.decode), _texts(folder))
     expected = list(own.search(requests, config.decode, 1))
-    check = Check("", 0, 0, math.nan)
+    check, layer = Check("", 0, 0, math.nan), alignment_layer(model)
     for compute_type in COMPUTE_TYPES:
         try:
-            convert(model.model, config.model, out, compute_type)
+            convert(model.model, config.model, out, compute_type, layer)
             engine = CTranslate2Engine(out, compute_type, max_positions(config.model), threads)
             found = list(engine.search(requests, config.decode, 1))
         except (RuntimeError, ValueError) as error:  # this processor can't

@@ -1,14 +1,17 @@
 """Our own beam search over models of any family, on a CPU or a GPU."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
 
 from transduce.config import DecodeConfig
 from transduce.decoding.beam import Filter, Watcher, beam_search
-from transduce.decoding.engines.engine import Found, Request
+from transduce.decoding.engines.attention import guess_layer, source_attention
+from transduce.decoding.engines.engine import Found, Request, Weights
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.seq2seq import Seq2Seq
@@ -29,15 +32,18 @@ class TorchEngine:
         only: Callable[[list[str], list[int]], Filter] | None = None,
         name: str = "torch",
         watch: Watcher | None = None,
+        layers: Callable[[], list[int]] | None = None,
     ):
         """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
 
         only: of a request's texts, and the longest translations allowed, what makes the filter that its search obeys.
-        watch: who sees the steps of every search; those of several requests come in any order.
+        watch: who sees the steps of every search; those of several requests come in any order. layers: what tells, when
+        it is first needed, the layer of each model whose attention aligns words; otherwise a guess.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
         self.only, self.name, self.watch = only, name, watch
+        self._layers = functools.cache(layers) if layers else None
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
 
@@ -84,3 +90,14 @@ class TorchEngine:
         log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
         sums: list[float] = log_probs.double().sum(dim=1).tolist()
         return sums
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+        """By forced decoding, as one batch; of an ensemble the mean."""
+        batch = make_batch(sources, targets).to(self.device)
+        found = [source_attention(model, batch) for model in self.models]
+        layers = self._layers() if self._layers else [guess_layer(len(each)) for each in found]
+        chosen = [each[layer] for each, layer in zip(found, layers, strict=True) if each]
+        if not chosen:
+            return [np.zeros((len(t), len(s)), np.float32) for s, t in zip(sources, targets, strict=True)]
+        mean = torch.stack(chosen).mean(dim=0).cpu().numpy()
+        return [each[: len(t), : len(s)] for each, s, t in zip(mean, sources, targets, strict=True)]
