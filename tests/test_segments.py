@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 from transduce.corpus.segments import join, shorten, split
 
 PIECES = st.sampled_from(
-    ["Dr. Smith came. ", "z. B. so. ", "Was?", "Ja!", " ", "\n", "\r\n", "\t", "\u00a0", "\u2028", "\x85", "\x0b", "\x1c"]
+    [
+        "Dr. Smith came. ",
+        "z. B. so. ",
+        "Was?",
+        "Ja!",
+        " ",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u00a0",
+        "\u2028",
+        "\x85",
+        "\x0b",
+        "\x1c",
+    ]
     + ["- item", "1. ", "…", "»Nein.« ", "你好。", "再见！", "मैं हूँ। ", "\u200b", "\ud83d", "😀"]
 )
 TEXTS = st.text() | st.lists(PIECES | st.text(max_size=5)).map("".join)
