@@ -93,7 +93,7 @@ def _halves(sentence: str) -> tuple[str, str, str]:
     """Two parts and the blanks between them."""
     middle = len(sentence) / 2
     for pattern, farthest in ((CLAUSE, 0.8 * middle), (BLANK, middle)):
-        cuts = [cut for cut in pattern.finditer(sentence) if 0 < cut.start() and cut.end() < len(sentence)]
+        cuts = [cut for cut in pattern.finditer(sentence) if cut.start() > 0 and cut.end() < len(sentence)]
         if cuts:
             cut = min(cuts, key=lambda cut: abs(cut.start() - middle))
             if abs(cut.start() - middle) < farthest:
