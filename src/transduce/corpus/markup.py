@@ -4,17 +4,18 @@ Nothing is checked here and nothing is left out: the pieces put together are the
 Every pattern is linear in the text (possessive quantifiers), whatever the text is.
 """
 
-import html
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Literal, NamedTuple
 
 Kind = Literal["open", "close", "empty", "text", "other"]
 
-ATTRIBUTES = r"""(?:[^\s"'=<>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
+ATTRIBUTES = r"""(?:[^\s"'=>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
 TAG = re.compile(rf"<(?P<close>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<empty>/?)>")
 OTHER = re.compile(  # comments, CDATA, instructions and declarations
-    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+(?:>|\Z)|</(?=[^A-Za-z_])[^>]*+(?:>|\Z)", re.DOTALL
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+(?:>|\Z)|</(?=[^A-Za-z_])[^>]*+(?:>|\Z)",
+    re.DOTALL,
 )
 STARTS = re.compile(r"<(?=[A-Za-z_/!?])")
 ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)""")
@@ -59,7 +60,7 @@ def _markup(text: str, at: int, html: bool) -> Piece:
         name = tag["name"].lower() if html else tag["name"]
         if tag["close"]:
             return Piece("close", at, tag.end(), name)
-        empty = name in VOID if html else bool(tag["empty"])
+        empty = tag["empty"] or (html and name in VOID)
         return Piece("empty" if empty else "open", at, tag.end(), name)
     other = OTHER.match(text, at)
     return Piece("other", at, other.end() if other else len(text))
@@ -78,10 +79,10 @@ def attributes(tag: str) -> dict[str, tuple[int, int]]:
 def attribute(tag: str, name: str) -> str | None:
     """The value of an attribute of a tag, or None."""
     span = attributes(tag).get(name)
-    return None if span is None else html.unescape(tag[slice(*span)])
+    return None if span is None else unescape(tag[slice(*span)])
 
 
 def decoded(entity: str) -> str | None:
-    """The characters that an entity stands for, or None if it is unknown, or no character that may stand in a text."""
-    text = html.unescape(entity)
-    return None if text == entity or text == "\ufffd" or not text.isprintable() and not text.isspace() else text
+    """The characters that an entity stands for, or None if it is unknown or stands for none."""
+    text = unescape(entity)
+    return None if text in (entity, "", "\ufffd") else text

@@ -1,0 +1,314 @@
+"""What isn't text in a text: tags, placeholders that a program fills in, code, addresses.
+
+`mask` takes tags out and says where they stood. What stands for a word (`{0}`, `%(name)s`, an address) stays in the text,
+where a model that knows such things copies it; `without_words` takes it out, too, for one that doesn't. `placing.py` puts
+everything back into a translation. A text is plain, or it is markup: then it holds entities, and blanks are one blank.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from transduce.corpus.inline import BLANKS, Event, events
+
+NUMBER = re.compile(r"\d+")
+THOUSANDS = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
+QUOTES = {'"': '"', "'": "'", "(": ")", "[": "]", "«": "»", "»": "«", "“": "”", "„": "“", "‘": "’", "‚": "‘"}
+OPENING = "([{<„“‘«"  # what a blank comes before
+LONGEST_WORD = 60  # characters of what may stand in the text for an element that holds nothing but placeholders
+
+
+class Mark(NamedTuple):
+    """Something that isn't text, and the characters of the text that it is about."""
+
+    kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; one of a pair alone; a word
+    begin: int
+    end: int  # of a point and a half: begin
+    opening: str  # as it stood; of a pair, what begins it
+    closing: str = ""  # of a pair, what ends it
+    before: bool = False  # a point: whether a blank belongs before it
+    after: bool = False  # and behind it
+    order: tuple[int, int] = (0, 0)  # among all that begins and ends: when it began and ended
+
+
+class Masked(NamedTuple):
+    """A text without markup, and its marks in the order in which they begin, the outer ones first."""
+
+    text: str
+    marks: tuple[Mark, ...]
+
+
+class Patch(NamedTuple):
+    """Characters of a text that something takes the place of, as it stands."""
+
+    begin: int
+    end: int
+    raw: str
+    before: bool = False  # a blank comes before it, if there is none
+    after: bool = False  # and behind it, but for punctuation
+
+
+def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
+    """Take out what isn't text; preserve: in markup, blanks mean what they are."""
+    builder = _Builder(collapse=markup and not preserve)
+    for order, event in enumerate(events(text, markup=markup)):
+        builder.add(order, event)
+    return builder.masked()
+
+
+def is_text(masked: Masked) -> bool:
+    """Whether there is anything to translate beside what stands for words."""
+    words = [Patch(mark.begin, mark.end, "") for mark in masked.marks if mark.kind == "word"]
+    return any(map(str.isalpha, weave(masked.text, words)))
+
+
+def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
+    """The text, as `spell` writes it, with the patches, which are in order and don't overlap."""
+    parts, at, last, wanted = list[str](), 0, "", False
+    for patch in patches:
+        between = text[at : patch.begin]
+        if wanted and between and (between[0].isalnum() or between[0] in OPENING):
+            parts.append(" ")
+        parts.append(spell(between))
+        last = between[-1:] or last
+        if last and not last.isspace() and (patch.before or (wanted and not between)):
+            parts.append(" ")
+        parts.append(patch.raw)
+        at, last, wanted = patch.end, patch.raw[-1:] or last, patch.after
+    if wanted and text[at : at + 1] and (text[at].isalnum() or text[at] in OPENING):
+        parts.append(" ")
+    return "".join([*parts, spell(text[at:])])
+
+
+def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
+    """What was masked: `mask` undone, but for blanks that were collapsed."""
+    return weave(
+        masked.text, [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))], spell
+    )
+
+
+def whole_words(masked: Masked, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans, those put together that a word with a mark reaches over."""
+    words = [mark for mark in masked.marks if mark.kind == "word"]
+    whole: list[tuple[int, int]] = []
+    for begin, end in spans:
+        if whole and any(word.begin < begin and word.end > whole[-1][1] for word in words):
+            whole[-1] = (whole[-1][0], end)
+        else:
+            whole.append((begin, end))
+    return whole
+
+
+def cut(
+    masked: Masked, spans: Sequence[tuple[int, int]], spell: Callable[[str], str] = str
+) -> tuple[list[str], list[Masked]]:
+    """What is between the spans, as it stood, one more than spans; and what is in each span.
+
+    A tag at the edge of a span is outside. Of a pair that is only partly in a span, a half is there. The spans are in
+    order, and cut no word in two.
+    """
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    inside: list[list[Mark]] = [[] for _ in spans]
+    outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
+    for mark in masked.marks:
+        i = bisect_right(begins, mark.begin) - 1
+        if i >= 0 and mark.begin < mark.end <= ends[i] and (mark.kind == "word" or (mark.begin, mark.end) != spans[i]):
+            inside[i].append(_moved(mark, -begins[i]))
+            continue
+        for order, patch in _ends(mark):
+            i = bisect_right(begins, patch.begin) - 1
+            if i >= 0 and begins[i] < patch.begin < ends[i]:
+                inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
+            else:
+                gap = bisect_right(ends, patch.begin)
+                start = ends[gap - 1] if gap else 0
+                outside[gap].append((order, patch._replace(begin=patch.begin - start, end=patch.end - start)))
+    gaps = [
+        weave(masked.text[begin:end], [patch for _, patch in sorted(patches)], spell)
+        for begin, end, patches in zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
+    ]
+    return gaps, [Masked(masked.text[b:e], _sorted(marks)) for b, e, marks in zip(begins, ends, inside, strict=True)]
+
+
+def without_words(masked: Masked) -> Masked:
+    """The words among the marks are taken out of the text, too, and become points; so do quotes around them."""
+    holes: list[Mark] = []  # points, whose begin and end are yet those of what is taken out
+    others = [mark for mark in masked.marks if mark.kind != "word"]
+    edges = {at for mark in others for at in (mark.begin, mark.end)}
+    for mark in masked.marks:
+        if mark.kind == "word":
+            gap = masked.text[holes[-1].end : mark.begin] if holes else " "
+            if not any(map(_is_word_or_blank, gap)) and not edges & set(range(holes[-1].end, mark.begin + 1)):
+                before = holes.pop()
+                mark = mark._replace(
+                    begin=before.begin, opening=before.opening + gap + mark.opening, order=before.order
+                )
+            holes.append(_quoted(masked.text, mark, edges))
+    return _without(masked.text, [_with_blanks(masked.text, hole, edges) for hole in holes], others)
+
+
+def intact(source: str, translation: str, *, markup: bool) -> bool:
+    """Whether all that isn't text in the source is in the translation, as often, and nothing else; pairs as pairs."""
+    return _tally(source, markup) == _tally(translation, markup)
+
+
+def same_numbers(source: str, translation: str) -> bool:
+    """Whether both hold the same numbers, however their decimals and thousands are written (3.5, 3,5)."""
+    counts = [Counter(NUMBER.findall(text)) for text in (source, translation)]
+    return (
+        counts[0] == counts[1]
+        or len({str(sorted(NUMBER.findall(THOUSANDS.sub("", t)))) for t in (source, translation)}) == 1
+    )
+
+
+class _Builder:
+    """Events, one after the other, become a text with marks."""
+
+    def __init__(self, *, collapse: bool) -> None:
+        self.collapse = collapse
+        self.text, self.marks, self.raws = "", list[Mark](), list[str]()
+        self.opened: list[tuple[str, Mark, int, int]] = []  # name, half mark, number of marks and of raws before it
+
+    def add(self, order: int, event: Event) -> None:
+        at = len(self.text)
+        mark = Mark("point", at, at, event.raw, before=self._at_blank(), order=(order, order))
+        if event.kind == "text":
+            self._append(event.raw)
+        elif event.kind == "character":
+            self.text += event.shown
+        elif event.kind == "word":
+            self.text += event.shown
+            self.marks.append(mark._replace(kind="word", end=len(self.text)))
+        elif event.kind == "open":
+            self.opened.append((event.name, mark._replace(kind="half"), len(self.marks), len(self.raws)))
+            self.marks.append(self.opened[-1][1])
+        elif event.kind == "close":
+            self._close(event.name, mark)
+        else:
+            self.marks.append(mark)
+        self.raws.append(event.raw)
+
+    def masked(self) -> Masked:
+        return Masked(self.text, _sorted(self.marks))
+
+    def _append(self, raw: str) -> None:
+        """Add text; a blank behind a point that has one before it is the point's."""
+        text = BLANKS.sub(" ", raw) if self.collapse else raw
+        if self.collapse and text[0] == " " and self._at_blank():
+            at, text = len(self.text), text[1:]
+            for i in range(len(self.marks) - 1, -1, -1):
+                if self.marks[i].begin < at:
+                    break
+                if self.marks[i].kind == "point":
+                    self.marks[i] = self.marks[i]._replace(after=True)
+        self.text += text
+
+    def _close(self, name: str, mark: Mark) -> None:
+        """Make a pair of what was opened last under this name; what was opened within it and isn't closed stays half."""
+        found = next((i for i in reversed(range(len(self.opened))) if self.opened[i][0] == name), None)
+        if found is None:
+            self.marks.append(mark._replace(kind="half"))
+            return
+        _, opening, place, raws = self.opened[found]
+        del self.opened[found:]
+        raw = "".join([*self.raws[raws:], mark.opening])
+        content, inner = self.text[opening.begin :], self.marks[place + 1 :]
+        words = [Patch(m.begin - opening.begin, m.end - opening.begin, "") for m in inner if m.kind == "word"]
+        order = (opening.order[0], mark.order[0])
+        if not content:
+            self.marks[place:] = [opening._replace(kind="point", opening=raw, order=order)]
+        elif words and len(content) <= LONGEST_WORD and content == content.strip() and not _has_words(content, words):
+            self.marks[place:] = [opening._replace(kind="word", end=mark.end, opening=raw, order=order)]
+        else:
+            self.marks[place] = opening._replace(kind="pair", end=mark.end, closing=mark.opening, order=order)
+
+    def _at_blank(self) -> bool:
+        return self.text[-1:].isspace()
+
+
+def _has_words(content: str, taken: list[Patch]) -> bool:
+    return any(map(str.isalnum, weave(content, taken)))
+
+
+def _sorted(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    return tuple(sorted(marks, key=lambda mark: mark.order))
+
+
+def _ends(mark: Mark) -> list[tuple[int, Patch]]:
+    """What stands where, each with its order."""
+    if mark.kind == "pair":
+        closing = Patch(mark.end, mark.end, mark.closing)
+        return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
+    point = mark.kind == "point"
+    return [(mark.order[0], Patch(mark.begin, mark.end, mark.opening, point and mark.before, point and mark.after))]
+
+
+def _half(mark: Mark, order: int, patch: Patch) -> Mark:
+    """One end of a pair by itself, or what is no pair."""
+    if mark.kind != "pair":
+        return mark
+    return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
+
+
+def _moved(mark: Mark, by: int) -> Mark:
+    return mark._replace(begin=mark.begin + by, end=mark.end + by)
+
+
+def _is_word_or_blank(character: str) -> bool:
+    return character.isalnum() or character.isspace()
+
+
+def _quoted(text: str, hole: Mark, edges: set[int]) -> Mark:
+    """The hole with the quotes or brackets around it, if there are any and no tag stands between."""
+    begin, end = hole.begin - 1, hole.end
+    if begin >= 0 and text[end : end + 1] == QUOTES.get(text[begin]) and not edges & {hole.begin, hole.end}:
+        return hole._replace(begin=begin, end=end + 1, opening=text[begin] + hole.opening + text[end])
+    return hole
+
+
+def _with_blanks(text: str, hole: Mark, edges: set[int]) -> Mark:
+    """The hole, as a point, with a blank of those around it: one is left where there were two."""
+    before = text[: hole.begin][-1:].isspace() and hole.begin not in edges
+    after = text[hole.end : hole.end + 1].isspace() and hole.end not in edges
+    begin, end = hole.begin, hole.end
+    followed = text[end : end + 1].isalnum()
+    if before and not followed:
+        begin -= 1
+    elif after and begin == 0:
+        end += 1
+    return hole._replace(kind="point", begin=begin, end=end, before=before, after=after)
+
+
+def _without(text: str, holes: list[Mark], others: list[Mark]) -> Masked:
+    """The text without the holes, whose places are moved, as are the others'."""
+    holes = [
+        hole._replace(begin=max(hole.begin, before))
+        for hole, before in zip(holes, [0, *(h.end for h in holes)], strict=False)
+    ]
+    removed, total = [0], 0
+    for hole in holes:
+        total += hole.end - hole.begin
+        removed.append(total)
+    begins = [hole.begin for hole in holes]
+
+    def moved(at: int) -> int:
+        i = bisect_right(begins, at)
+        return (
+            min(at, holes[i - 1].begin if i and at < holes[i - 1].end else at)
+            - removed[i - 1 if i and at < holes[i - 1].end else i]
+        )
+
+    left = weave(text, [Patch(hole.begin, hole.end, "") for hole in holes])
+    points = [hole._replace(begin=moved(hole.begin), end=moved(hole.begin)) for hole in holes]
+    rest = [mark._replace(begin=moved(mark.begin), end=moved(mark.end)) for mark in others]
+    return Masked(left, _sorted([*points, *rest]))
+
+
+def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
+    found = list(events(text, markup=markup))
+    masked = mask(text, markup=markup)
+    return Counter(each.raw for each in found if each.kind not in ("text", "character")), len(
+        [mark for mark in masked.marks if mark.kind == "half"]
+    )
