@@ -1,0 +1,184 @@
+"""gettext's .po files: messages with their translations, as programs and documentation have them.
+
+Read line by line, so that each translation's place is known; what is written is wrapped as gettext does it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from transduce.corpus.documents.document import Document, Known, Slot, decode
+from transduce.corpus.documents.plurals import Plurals, plurals
+from transduce.errors import UserError
+
+CHARSET = re.compile(rb'"Content-Type:[^"\n]*charset=([\w.:-]+)')
+TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
+LINE = re.compile(
+    r"[ \t]*(?:(?P<word>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
+    r'(?P<quoted>"(?:[^"\\\r\n]|\\.)*")[ \t]*'
+)
+ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+WRITTEN = {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
+WIDTH = 79  # of a line, as gettext wraps them
+
+
+class _String(NamedTuple):
+    """A string of a message: what it says, and where it stands with its quotes."""
+
+    value: str
+    begin: int
+    end: int
+
+
+@dataclass
+class _Message:
+    """A message while it is read."""
+
+    line: int = 0
+    fuzzy: bool = False
+    strings: dict[str, _String] = field(default_factory=dict)  # by keyword: msgid, msgid_plural, msgctxt
+    translations: dict[int, _String] = field(default_factory=dict)  # by number; 0 where there is no plural
+
+
+def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> Document:
+    """The messages without a translation, or all with `redo`; fuzzy and obsolete ones are left alone.
+
+    Of a plural, each form of the language is a text: made of the singular for one thing, else of the plural.
+    Raises UserError that names the line that can't be read.
+    """
+    declared = CHARSET.search(content)
+    text, codec = decode(content, name, declared[1].decode() if declared and declared[1] != TEMPLATE else None)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    header, slots, known = "", list[Slot](), list[Known]()
+    for message in _messages(text, name):
+        if not message.strings["msgid"].value and "msgctxt" not in message.strings:
+            header = message.translations[0].value
+        elif not message.fuzzy:
+            forms = plurals(header, language) if "msgid_plural" in message.strings else Plurals(1, 0)
+            done = all(string.value for string in message.translations.values())
+            if redo or not done:
+                slots += _slots(message, forms, newline)
+            if done:
+                known += _known(message, forms)
+    return Document(name, text, codec, tuple(slots), tuple(known))
+
+
+def _messages(text: str, name: str) -> Iterator[_Message]:
+    message, keyword, at = _Message(), "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        found = LINE.fullmatch(line.rstrip("\r").removeprefix("\ufeff"))
+        if found is None:
+            if message.translations:
+                yield _whole(message, name)
+                message = _Message()
+            _check_other(line, name, number, inside=bool(message.strings))
+            message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            keyword = ""
+        else:
+            shift = at + line.startswith("\ufeff")
+            string = _String(_unescaped(found["quoted"]), shift + found.start("quoted"), shift + found.end("quoted"))
+            if found["word"]:
+                keyword = found["word"] + (found["number"] or "")
+                if found["word"] != "msgstr" and message.translations:
+                    yield _whole(message, name)
+                    message = _Message()
+                message.line = message.line or number
+            _add(message, keyword, string, f"{name}, line {number}")
+        at += len(line) + 1
+    if message.strings:
+        yield _whole(message, name)
+
+
+def _check_other(line: str, name: str, number: int, *, inside: bool) -> None:
+    """Raise UserError for a line that is neither blank nor a comment, or in the midst of a message."""
+    kind = line.strip()[:1]
+    if kind not in ("", "#", "\ufeff") or (inside and not kind):
+        raise UserError(
+            f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or msgstr with "
+            'a "string", is expected.'
+        )
+
+
+def _add(message: _Message, keyword: str, string: _String, place: str) -> None:
+    """Put a string, or what continues it on another line, into the message."""
+    if not keyword:
+        raise UserError(f"{place} continues a string, but none begins before it.")
+    if keyword.startswith("msgstr"):
+        number = int(keyword.removeprefix("msgstr") or 0)
+        before = message.translations.get(number)
+        message.translations[number] = _joined(before, string)
+    else:
+        message.strings[keyword] = _joined(message.strings.get(keyword), string)
+
+
+def _joined(before: _String | None, string: _String) -> _String:
+    return string._replace(value=before.value + string.value, begin=before.begin) if before else string
+
+
+def _whole(message: _Message, name: str) -> _Message:
+    if "msgid" not in message.strings or 0 not in message.translations:
+        missing = "msgid" if "msgid" not in message.strings else "msgstr"
+        raise UserError(f"{name}, line {message.line}: a message has no {missing}; the file is damaged or cut short.")
+    return message
+
+
+def _slots(message: _Message, forms: Plurals, newline: str) -> Iterator[Slot]:
+    """A slot for each form, those that aren't there yet behind the last."""
+    last = message.translations[max(message.translations)]
+    for number in range(forms.number):
+        form = "msgid" if number == forms.singular else "msgid_plural"
+        text = message.strings[form].value
+        string = message.translations.get(number)
+        if not text.strip():
+            continue
+        if string is not None:
+            lead = "msgstr " if "msgid_plural" not in message.strings else f"msgstr[{number}] "
+
+            def write(new: str, width: int = len(lead)) -> str:
+                return _quoted(new, width, newline)
+
+            yield Slot(text, string.value, message.line, string.begin, string.end, write)
+        else:
+
+            def insert(new: str, lead: str = f"msgstr[{number}] ") -> str:
+                return newline + lead + _quoted(new, len(lead), newline)
+
+            yield Slot(text, "", message.line, last.end, last.end, insert)
+
+
+def _known(message: _Message, forms: Plurals) -> Iterator[Known]:
+    translations = message.translations
+    if "msgid_plural" not in message.strings:
+        yield Known(message.strings["msgid"].value, translations[0].value, message.line)
+        return
+    if forms.singular in translations and forms.singular is not None:
+        yield Known(message.strings["msgid"].value, translations[forms.singular].value, message.line)
+    others = [number for number in translations if number != forms.singular]
+    if others:
+        yield Known(message.strings["msgid_plural"].value, translations[max(others)].value, message.line)
+
+
+def _unescaped(quoted: str) -> str:
+    return ESCAPE.sub(_character, quoted[1:-1])
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[1] or escape[2]:
+        return chr(int(escape[1], 8) if escape[1] else int(escape[2], 16))
+    return ESCAPES.get(escape[3], escape[3])
+
+
+def _quoted(text: str, lead: int, newline: str) -> str:
+    """A string as gettext writes it: on one line if it fits, else a line for each line of the text, wrapped at blanks."""
+    escaped = "".join(WRITTEN.get(character, character) for character in text)
+    if lead + len(escaped) + 2 <= WIDTH and "\\n" not in escaped[:-2]:
+        return f'"{escaped}"'
+    parts = [""]
+    for line in re.findall(r"(?:[^\\]|\\(?!n).)*\\n|(?:[^\\]|\\(?!n).)+", escaped):
+        for word in re.findall(r"\S*\s*", line):
+            if parts[-1] and (len(parts[-1]) + len(word.rstrip(" ")) + 2 > WIDTH or parts[-1].endswith("\\n")):
+                parts.append("")
+            parts[-1] += word
+    return newline.join(f'"{part}"' for part in ["", *parts])

@@ -1,0 +1,63 @@
+"""Subtitles: SubRip (.srt) and WebVTT (.vtt). The lines of a cue are one text, unless a dash begins each speaker's."""
+
+import re
+
+from transduce.corpus.documents.document import Document, Slot, decode
+
+BLOCK = re.compile(r"(?:[^\r\n]+(?:\r\n|\n|\r|\Z))+")  # lines without a blank one between them
+TIMING = re.compile(r"(?m)^[^\r\n]*?\d[:.,]\d\d[^\r\n]*-->[^\r\n]*(?:\r\n|\n|\r|\Z)")
+LINE_END = re.compile(r"\r\n|\n|\r")
+SPEAKER = re.compile(r"\s*[-–—]")
+
+
+def read_subtitles(content: bytes, name: str) -> Document:
+    """The texts of the cues; numbers, times, notes and styles stay as they are."""
+    text, codec = decode(content, name)
+    slots = list[Slot]()
+    line, at = 1, 0
+    for block in BLOCK.finditer(text):
+        timing = TIMING.search(block.group())
+        if timing is None or len(LINE_END.findall(block.group()[: timing.start()])) > 1:
+            continue  # a note or a style
+        begin = block.start() + timing.end()
+        raw = text[begin : block.end()]
+        shown = raw.strip()
+        if shown:
+            begin += len(raw) - len(raw.lstrip())
+            line, at = line + len(LINE_END.findall(text[at:begin])), begin
+            slots.append(_slot(shown, line, begin))
+    return Document(name, text, codec, tuple(slots))
+
+
+def _slot(raw: str, line: int, begin: int) -> Slot:
+    paragraphs: list[list[str]] = []
+    for each in LINE_END.split(raw):
+        if paragraphs and not SPEAKER.match(each):
+            paragraphs[-1].append(each.strip())
+        else:
+            paragraphs.append([each.strip()])
+    text = "\n".join(" ".join(lines) for lines in paragraphs)
+    found = LINE_END.search(raw)
+    heights = [len(lines) for lines in paragraphs]
+
+    def write(translation: str) -> str:
+        lines = translation.split("\n")
+        as_high = heights if len(lines) == len(heights) else [1] * len(lines)
+        wrapped = [part for each, height in zip(lines, as_high, strict=True) for part in _wrap(each, height)]
+        return (found.group() if found else "\n").join(wrapped)
+
+    return Slot(text, text, line, begin, begin + len(raw), write)
+
+
+def _wrap(text: str, height: int) -> list[str]:
+    """The text in at most `height` lines of about the same length."""
+    lines, rest = list[str](), text
+    for left in range(height, 1, -1):
+        wanted = len(rest) / left
+        cuts = [found.start() for found in re.finditer(r"(?<=\S) (?=\S)", rest)]
+        if not cuts:
+            break
+        at = min(cuts, key=lambda cut: abs(cut - wanted))
+        lines.append(rest[:at])
+        rest = rest[at + 1 :]
+    return [*lines, rest]
