@@ -4,6 +4,7 @@ Every pattern is linear in the text, whatever the text is: possessive, or bounde
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from typing import Literal, NamedTuple
@@ -13,6 +14,7 @@ from transduce.corpus.markup import ENTITY, Piece, attribute, decoded, pieces
 LONGEST_CODE = 40  # characters of an element of code that a model may be able to copy
 NATIVE = frozenset("bpt ept it ph script style svg math object textarea select".split())  # elements without words
 CODE = frozenset("code kbd samp var tt".split())
+UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # ends where the next one begins
 BEGINNINGS = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF's elements that end what another began
 REFERENCES = ("startref", "rid", "i", "id")  # the attributes that say which
 
@@ -121,7 +123,7 @@ def _markup_events(text: str) -> Iterator[Event]:
         if piece.kind == "text":
             yield from _characters(raw)
         elif piece.kind == "open" and is_protected(piece, raw):
-            i = _last(found, i)
+            i = last_piece(found, i)
             yield _protected(piece, text[piece.begin : found[i].end])
         elif piece.name in BEGINNINGS or piece.name in BEGINNINGS.values():  # those without content
             yield _end(piece, raw)
@@ -143,14 +145,24 @@ def is_protected(piece: Piece, tag: str) -> bool:
     )
 
 
-def _last(found: list[Piece], first: int) -> int:
-    """The place of the tag that ends an element, or the last place if none does."""
-    depth = 0
-    for i in range(first, len(found)):
-        if found[i].name == found[first].name:
-            depth += (found[i].kind == "open") - (found[i].kind == "close")
-        if not depth:
-            return i
+def last_piece(found: list[Piece], first: int) -> int:
+    """The place of the tag that ends an element, or of what comes last before something else ends it."""
+    name = found[first].name
+    inside, names = [name], Counter([name])
+    for i in range(first + 1, len(found)):
+        if found[i].kind == "open":
+            if len(inside) == 1 and found[i].name == name and name in UNCLOSED:
+                return i - 1
+            inside.append(found[i].name)
+            names[found[i].name] += 1
+        elif found[i].kind == "close":
+            if not names[found[i].name]:
+                return i - 1
+            while (closed := inside.pop()) != found[i].name:
+                names[closed] -= 1
+            names[closed] -= 1
+            if not inside:
+                return i
     return len(found) - 1
 
 

@@ -5,7 +5,7 @@ Every pattern is linear in the text (possessive quantifiers), whatever the text 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Literal, NamedTuple
 
@@ -86,3 +86,18 @@ def decoded(entity: str) -> str | None:
     """The characters that an entity stands for, or None if it is unknown or stands for none."""
     text = unescape(entity)
     return None if text in (entity, "", "\ufffd") else text
+
+
+def speller(fragment: str) -> Callable[[str], str]:
+    """What writes a text as markup, with the entities that the fragment uses."""
+    texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
+    table = (
+        {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+    )
+    for text in texts:
+        for entity in ENTITY.finditer(text):
+            character = decoded(entity.group())
+            if character is not None and len(character) == 1 and character != " ":
+                table[character] = entity.group()
+    translation = str.maketrans(table)
+    return lambda text: text.translate(translation)

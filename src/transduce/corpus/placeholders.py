@@ -64,6 +64,11 @@ def is_text(masked: Masked) -> bool:
     return any(map(str.isalpha, weave(masked.text, words)))
 
 
+def has_words(masked: Masked) -> bool:
+    """Whether something in the text stands for a word."""
+    return any(mark.kind == "word" for mark in masked.marks)
+
+
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
     """The text, as `spell` writes it, with the patches, which are in order and don't overlap."""
     parts, at, last, wanted = list[str](), 0, "", False

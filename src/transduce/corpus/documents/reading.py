@@ -3,9 +3,11 @@
 from pathlib import PurePath
 
 from transduce.corpus.documents.document import Document
+from transduce.corpus.documents.html import read_html
 from transduce.corpus.documents.lines import read_text
 from transduce.corpus.documents.po import read_po
 from transduce.corpus.documents.subtitles import read_subtitles
+from transduce.corpus.documents.xliff import read_xliff
 from transduce.errors import UserError
 
 SUFFIXES = (".txt", ".po", ".pot", ".xlf", ".xliff", ".html", ".htm", ".xhtml", ".srt", ".vtt")
@@ -24,6 +26,10 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
             return read_po(content, name, target, redo=redo)
         case ".srt" | ".vtt":
             return read_subtitles(content, name)
+        case ".xlf" | ".xliff":
+            return read_xliff(content, name, target, redo=redo)
+        case ".html" | ".htm" | ".xhtml":
+            return read_html(content, name)
         case suffix:
             kind = f"its suffix {suffix}" if suffix else "its name has no suffix, which"
             raise UserError(f"{name} can't be translated: {kind} is none of {', '.join(SUFFIXES)}.")

@@ -1,0 +1,251 @@
+"""Texts of many sentences, and whole files: taken apart, translated sentence by sentence, and put together again.
+
+A `Plan` knows which sentences there are and makes texts of their translations. Who translates them, and with what else in
+one batch, is not its business: `translate_texts` does it at once, a server together with what others ask for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from transduce.corpus.documents.document import Kind
+from transduce.corpus.documents.reading import read_document
+from transduce.corpus.markup import speller
+from transduce.corpus.placeholders import (
+    Masked,
+    cut,
+    has_words,
+    intact,
+    is_text,
+    mask,
+    original,
+    same_numbers,
+    whole_words,
+    without_words,
+)
+from transduce.corpus.placing import copied, restore
+from transduce.corpus.segments import Segments, join, shorten, split
+from transduce.decoding.translator import Translation, Translator
+
+# Flags of what needs a look, beside those that a sentence has.
+LOST = "placeholders"  # not everything that isn't text is in the translation exactly once
+GUESSED = "guessed"  # nothing says where a tag or a placeholder belongs
+NUMBERS = "numbers"  # the numbers aren't those of the source
+SPLIT = "split"  # a sentence was too long, and was translated in parts
+
+Lengths = Callable[[Sequence[str]], Sequence[int]]  # of texts, in tokens
+Span = tuple[int, int]
+
+
+class Flagged(NamedTuple):
+    """A text of a file that needs a look."""
+
+    line: int
+    flags: tuple[str, ...]
+
+
+class Translated(NamedTuple):
+    """A translated file."""
+
+    content: bytes
+    texts: int  # translated
+    flagged: list[Flagged]
+
+
+class _Part(NamedTuple):
+    """A sentence, or a part of one that is too long."""
+
+    source: str  # as it stood
+    tries: list[tuple[Masked, int]]  # what to translate, best first, with its number among the sentences; none: a copy
+    flags: tuple[str, ...]
+
+
+class _Text(NamedTuple):
+    """A text: its parts and what is between them."""
+
+    markup: bool
+    spell: Callable[[str], str]  # how what isn't markup is written
+    gaps: list[str]
+    parts: list[_Part]
+
+
+class Plan:
+    """Texts in a language, as sentences to translate: in any way that gives a Translation for each, in order.
+
+    kinds: of the texts, plain unless given. A sentence of more than `longest`, as `lengths` measures it, is translated
+    in parts. A sentence with placeholders is there twice, with and without them: the first counts if they are copied.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        language: str,
+        *,
+        kinds: Sequence[Kind] | None = None,
+        lengths: Lengths | None = None,
+        longest: int | None = None,
+    ) -> None:
+        self.sentences: list[str] = []
+        kinds = kinds or ["plain"] * len(texts)
+        masked = [
+            mask(text, markup=kind != "plain", preserve=kind == "preserved")
+            for text, kind in zip(texts, kinds, strict=True)
+        ]
+        spans = [_spans(split(each.text, language)) for each in masked]
+        parts = (
+            _in_parts(masked, spans, lengths, longest)
+            if lengths and longest
+            else [[[s] for s in each] for each in spans]
+        )
+        self._texts = [
+            self._text(speller(text) if kind != "plain" else str, kind != "plain", *rest)
+            for text, kind, *rest in zip(texts, kinds, masked, parts, strict=True)
+        ]
+
+    def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
+        """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
+
+        A score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
+        alternatives as the sentence that has most: the n-th is made of the n-th of each, or of its best.
+        """
+        if len(translations) != len(self.sentences):
+            raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
+        return [_assembled(text, translations) for text in self._texts]
+
+    def _text(self, spell: Callable[[str], str], markup: bool, masked: Masked, parts: list[list[Span]]) -> _Text:
+        """Take a text apart, and put its sentences to the others."""
+        in_parts = {span for spans in parts if len(spans) > 1 for span in spans}
+        spans = whole_words(masked, [span for spans in parts for span in spans])
+        gaps, sentences = cut(masked, spans, spell)
+        found = [
+            _Part(original(sentence, spell), self._tries(sentence), (SPLIT,) if span in in_parts else ())
+            for sentence, span in zip(sentences, spans, strict=True)
+        ]
+        return _Text(markup, spell, gaps, found)
+
+    def _tries(self, masked: Masked) -> list[tuple[Masked, int]]:
+        if not is_text(masked):
+            return []
+        ways = [masked, without_words(masked)] if has_words(masked) else [masked]
+        first = len(self.sentences)
+        self.sentences += [way.text for way in ways]
+        return list(zip(ways, range(first, first + len(ways)), strict=True))
+
+
+def translate_texts(
+    translator: Translator,
+    texts: Sequence[str],
+    language: str,
+    *,
+    kinds: Sequence[Kind] | None = None,
+    n_best: int = 1,
+    longest: int | None = None,
+) -> list[Translation]:
+    """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
+
+    longest: the tokens of the longest sentence to translate as a whole, such as those that the model was trained on; its
+    positions are a limit anyway.
+    """
+    positions = translator.engine.max_positions
+    limits = [limit for limit in (longest, positions and positions - 1) if limit]
+
+    def lengths(sentences: Sequence[str]) -> list[int]:
+        return list(map(len, translator.tokenizer.encode_source(sentences)))
+
+    plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
+    return plan.assemble(translator.translate(plan.sentences, n_best=n_best))
+
+
+def translate_document(
+    translator: Translator,
+    content: bytes,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    redo: bool = False,
+    longest: int | None = None,
+) -> Translated:
+    """A file with its texts translated, and what needs a look; the suffix of its name says what it is.
+
+    redo: also what is translated already, in a file that holds both languages. Raises UserError for what can't be read.
+    """
+    document = read_document(content, name, source, target, redo=redo)
+    translations = translate_texts(translator, document.texts, source, kinds=document.kinds, longest=longest)
+    flagged = [
+        Flagged(slot.line, each.flags) for slot, each in zip(document.slots, translations, strict=True) if each.flags
+    ]
+    return Translated(document.write([each.text for each in translations]), len(translations), flagged)
+
+
+def _spans(segments: Segments, begin: int = 0) -> list[Span]:
+    """Where the sentences of a text, which begins there, begin and end."""
+    spans = list[Span]()
+    for separator, sentence in zip(segments.separators, segments.sentences, strict=False):
+        begin += len(separator)
+        spans.append((begin, begin + len(sentence)))
+        begin += len(sentence)
+    return spans
+
+
+def _in_parts(
+    masked: Sequence[Masked], spans: Sequence[Sequence[Span]], lengths: Lengths, longest: int
+) -> list[list[list[Span]]]:
+    """Each sentence of each text as the spans of its parts, one unless it is too long; all are measured at once."""
+    sentences = [each.text[b:e] for each, places in zip(masked, spans, strict=True) for b, e in places]
+    measured = iter(zip(sentences, lengths(sentences), strict=True))
+    parts: list[list[list[Span]]] = []
+    for places in spans:
+        parts.append([])
+        for span, (sentence, length) in zip(places, measured, strict=False):
+            long = length > longest
+            parts[-1].append(_spans(shorten(sentence, lengths, longest), span[0]) if long else [span])
+    return parts
+
+
+def _assembled(text: _Text, translations: Sequence[Translation]) -> Translation:
+    """A text of its sentences' translations, with alternatives."""
+    best = _one(text, translations, 0)
+    used = [translations[number] for part in text.parts for _, number in part.tries]
+    count = max((len(each.alternatives) for each in used), default=0)
+    return replace(best, alternatives=tuple(_one(text, translations, rank) for rank in range(1, count + 1)))
+
+
+def _one(text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
+    """A text of the translations of a rank: 0 is the best of each sentence."""
+    made = [_translated(part, text, translations, rank) for part in text.parts]
+    flags = dict.fromkeys(flag for each in made for flag in each.flags)
+    scores = [each.score for part, each in zip(text.parts, made, strict=True) if part.tries]
+    return Translation(
+        join(text.gaps, [each.text for each in made]),
+        sum(scores) / max(1, len(scores)),
+        tuple(token for each in made for token in each.tokens),
+        (),
+        tuple(flags),
+    )
+
+
+def _translated(part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
+    """A part with everything that isn't text: the first try in which all of it is kept, else the last."""
+    made = Translation(part.source, 0.0, ())
+    for masked, number in part.tries:
+        found = [translations[number], *translations[number].alternatives]
+        chosen = found[min(rank, len(found) - 1)]
+        if not copied(masked, chosen.text):
+            continue
+        restored = restore(masked, chosen.text, getattr(chosen, "links", ()), text.spell)
+        kept = intact(part.source, restored.text, markup=text.markup)
+        flags = {
+            LOST: not kept,
+            GUESSED: restored.guessed,
+            NUMBERS: not same_numbers(masked.text, chosen.text),
+        }
+        made = replace(
+            chosen,
+            text=restored.text,
+            alternatives=(),
+            flags=(*part.flags, *chosen.flags, *(flag for flag, holds in flags.items() if holds)),
+        )
+        if kept:
+            break
+    return made
