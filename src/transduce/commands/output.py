@@ -27,6 +27,14 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "--output") 
             raise UserError(f"{option} {output} is the file that is read; give another one.")
 
 
+def read_bytes(file: str) -> bytes:
+    """A whole file; raises UserError if it can't be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} can't be read: {error.strerror or error}.") from None
+
+
 def write_lines(output: Path, lines: Iterable[str]) -> None:
     """Write the lines beside `output`, into whose place they are moved when all are there; - is the standard output.
 
@@ -34,13 +42,26 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)
-        return
+    else:
+        _write(output, (f"{line}\n".encode() for line in lines))
+
+
+def write_bytes(output: Path, content: bytes) -> None:
+    """Write a whole file, in the same way."""
+    if output == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        _write(output, [content])
+
+
+def _write(output: Path, parts: Iterable[bytes]) -> None:
     in_place = output.exists() and not output.is_file()  # a pipe or a device, which can't be replaced
     place = output if in_place else output.resolve()  # a link goes on to point to the file
     aside = place if in_place else place.with_name(f".{place.name}.aside")
     try:
-        with aside.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        with aside.open("wb") as file:
+            file.writelines(parts)
             file.flush()
             if not in_place:
                 os.fsync(file.fileno())

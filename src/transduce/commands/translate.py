@@ -8,16 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
+from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
 from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config import parse_assignments
+from transduce.config import DataConfig, parse_assignments
 from transduce.decoding.engines.engine import Choice
+from transduce.errors import UserError
 from transduce.journal import say, telling
 from transduce.profiling import phase
 
 if TYPE_CHECKING:
-    from transduce.decoding.translator import Translation
+    from transduce.decoding.translator import Translation, Translator
+
+DOCUMENTS = (".po", ".xlf", ".xliff", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
+MEANINGS = {
+    "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
+    "placeholders": "translations don't have all tags and placeholders exactly once",
+    "guessed": "translations have tags or placeholders whose place is a guess",
+    "numbers": "translations have other numbers than the source",
+    "split": "texts have a sentence that was too long and was translated in parts",
+}
+SHOWN = 10  # numbers of lines
 
 
 def translate(
@@ -31,17 +42,20 @@ def translate(
     length_penalty: float | None = None,
     n_best: int = 1,
     engine: Choice = "auto",
+    sentences: bool = False,
+    redo: bool = False,
     json: bool = False,
     profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Translate a file, or the standard input, line by line.
+    """Translate a document, or a file of lines, or the standard input.
 
-    Lines in are lines out, in order; a blank line stays blank.
+    A document (.po, .xlf, .xliff, .html, .htm, .srt, .vtt) is written as it was, with its texts translated. In any
+    other file, lines in are lines out, in order; a blank line stays blank.
 
     Args:
         model: A model folder.
-        input: The file to translate, possibly compressed; - is the standard input.
+        input: The file to translate, possibly compressed unless it is a document; - is the standard input.
         output: The file to write, which is there when all of it is; - is the standard output.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
         beam_size: Hypotheses kept per sentence; 1 is greedy.
@@ -50,6 +64,8 @@ def translate(
         engine: What searches: torch is ours, for every model; int8 is ours with products in 8 bits, for every model on
             a CPU; ctranslate2 is faster, for Transformers on a CPU; auto is that where it is installed, knows the model
             and translates it as well, otherwise torch.
+        sentences: A line is a text of several sentences, perhaps with tags and placeholders, which are kept.
+        redo: Translate also what is translated already, in a document that holds both languages.
         json: Write a JSON object per line, with scores, pieces and flags.
         profile: Tell in the end where the time went.
     """
@@ -57,29 +73,77 @@ def translate(
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     from transduce import bundle
-    from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
+    is_document = Path(input).suffix.lower() in DOCUMENTS
+    if is_document and (json or n_best > 1 or sentences):
+        raise UserError(
+            f"{input} is a document, which has one translation: leave out --json, --n-best and --sentences."
+        )
+    if redo and not is_document:
+        raise UserError("--redo is for documents that hold both languages: .po, .xlf or .xliff.")
     folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:
         with phase("start", whole=True):
+            content = read_bytes(input) if is_document else b""
+            config = bundle.read_config(model)
             translator = load(folders, given, engine=engine)
         say(f"Engine: {translator.engine.name}")
-        if input == "-" and sys.stdin.isatty():
-            say("Type the lines to translate; Ctrl-D behind the last one.")
         with phase("files"):
-            translations = translator.translate_lines(without_byte_order_mark(read_lines(input)), n_best=n_best)
-            write_lines(output, _texts(translations, json or n_best > 1))
+            if is_document:
+                _document(translator, content, input, output, config.data, redo=redo)
+            else:
+                translations = _lines(translator, input, n_best, config.data if sentences else None)
+                write_lines(output, _texts(translations, json or n_best > 1))
     if found:
         say_search(found, [bundle.read_config(folder).model for folder in folders])
 
 
+def _document(
+    translator: "Translator", content: bytes, name: str, output: Path, data: DataConfig, *, redo: bool
+) -> None:
+    from transduce.decoding.documents import translate_document
+
+    translated = translate_document(
+        translator, content, name, data.source, data.target, redo=redo, longest=data.max_length
+    )
+    write_bytes(output, translated.content)
+    say(f"{translated.texts:,} texts translated")
+    if not translated.texts and not redo:
+        say("Nothing in it lacks a translation; --redo translates what has one already.")
+    flags: dict[str, list[int]] = {}
+    for line, found in translated.flagged:
+        for flag in found:
+            flags.setdefault(flag, []).append(line)
+    _say_flags(flags)
+
+
+def _lines(translator: "Translator", input: str, n_best: int, data: DataConfig | None) -> "Iterator[Translation]":
+    """The translations of lines; data: what the model was trained on, where a line may hold several sentences."""
+    from transduce.corpus.plain import read_lines, without_byte_order_mark
+    from transduce.decoding.documents import translate_paragraphs
+
+    if input == "-" and sys.stdin.isatty():
+        say("Type the lines to translate; Ctrl-D behind the last one.")
+    lines = without_byte_order_mark(read_lines(input))
+    if data is None:
+        return translator.translate_lines(lines, n_best=n_best)
+    return translate_paragraphs(translator, lines, data.source, n_best=n_best, longest=data.max_length)
+
+
 def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:
-    """The lines to write, while telling how far it is and at the end how many were cut off."""
-    cut = 0
-    for translation in telling(translations, "lines translated"):
-        cut += "cut" in translation.flags
+    """The lines to write, while telling how far it is and at the end which need a look."""
+    flags: dict[str, list[int]] = {}
+    for number, translation in enumerate(telling(translations, "lines translated"), 1):
+        for flag in translation.flags:
+            flags.setdefault(flag, []).append(number)
         yield json_format.dumps(dataclasses.asdict(translation), ensure_ascii=False) if json else translation.text
-    if cut:
-        say(f"{cut:,} translations were cut off at the length limit (decode.max_extra_tokens); --json marks them.")
+    _say_flags(flags)
+
+
+def _say_flags(flags: dict[str, list[int]]) -> None:
+    """How many texts need a look, why, and in which lines the first of them are."""
+    for flag, lines in flags.items():
+        some = ", ".join(map(str, lines[:SHOWN])) + (", …" if len(lines) > SHOWN else "")
+        say(f"{len(lines):,} {MEANINGS[flag]}: line{'s' * (len(lines) > 1)} {some}")

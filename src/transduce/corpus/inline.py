@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 from transduce.corpus.markup import ENTITY, Piece, attribute, decoded, pieces
 
 LONGEST_CODE = 40  # characters of an element of code that a model may be able to copy
-NATIVE = frozenset("bpt ept it ph script style svg math object textarea select".split())  # elements without words
-CODE = frozenset("code kbd samp var tt".split())
+NATIVE = frozenset(
+    ["bpt", "ept", "it", "ph", "script", "style", "svg", "math", "object", "textarea", "select"]
+)  # elements without words
+CODE = frozenset(["code", "kbd", "samp", "var", "tt"])
 UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # ends where the next one begins
 BEGINNINGS = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF's elements that end what another began
 REFERENCES = ("startref", "rid", "i", "id")  # the attributes that say which
@@ -26,7 +28,7 @@ PLACEHOLDERS = rf"""
     | \{{\{{[^{{}}]*+\}}\}} | \{{%[^%{{}}]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
-    | %(?:\([^()\s]++\)|\d++\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:[hlLqjzt]{{1,2}})?[diouxXeEfFgGcrsa@](?![A-Za-z])
+    | %(?:\([^()\s]++\)|\d++\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{{0,2}}[diouxXeEfFgGcrsa@](?![A-Za-z])
     | %[A-Za-z_][\w.]*+%                             # Symfony
     | {ENTITIES}
 """

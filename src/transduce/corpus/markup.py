@@ -1,4 +1,4 @@
-"""XML and HTML as they stand, character by character: where tags, comments and entities are, and what lies between them.
+"""XML and HTML as they stand, character by character: where tags, comments and entities are, and what lies between.
 
 Nothing is checked here and nothing is left out: the pieces put together are the text again. `documents/xml.py` checks.
 Every pattern is linear in the text (possessive quantifiers), whatever the text is.
@@ -20,8 +20,12 @@ OTHER = re.compile(  # comments, CDATA, instructions and declarations
 STARTS = re.compile(r"<(?=[A-Za-z_/!?])")
 ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)""")
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
-VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # HTML's
-RAW = frozenset("script style textarea title xmp iframe noembed noframes plaintext".split())  # hold no tags in HTML
+VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
+)  # HTML's
+RAW = frozenset(
+    ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"]
+)  # hold no tags in HTML
 
 
 class Piece(NamedTuple):

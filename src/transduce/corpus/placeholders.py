@@ -1,14 +1,16 @@
 """What isn't text in a text: tags, placeholders that a program fills in, code, addresses.
 
-`mask` takes tags out and says where they stood. What stands for a word (`{0}`, `%(name)s`, an address) stays in the text,
-where a model that knows such things copies it; `without_words` takes it out, too, for one that doesn't. `placing.py` puts
-everything back into a translation. A text is plain, or it is markup: then it holds entities, and blanks are one blank.
+`mask` takes tags out and says where they stood. What stands for a word (`{0}`, `%(name)s`, an address) stays in the
+text, where a model that knows such things copies it; `without_words` takes it out, too, for one that doesn't.
+`placing.py` puts everything back into a translation. A text is plain, or it is markup: then it holds entities, and
+blanks are one blank.
 """
 
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from transduce.corpus.inline import BLANKS, Event, events
@@ -161,10 +163,9 @@ def intact(source: str, translation: str, *, markup: bool) -> bool:
 
 def same_numbers(source: str, translation: str) -> bool:
     """Whether both hold the same numbers, however their decimals and thousands are written (3.5, 3,5)."""
-    counts = [Counter(NUMBER.findall(text)) for text in (source, translation)]
-    return (
-        counts[0] == counts[1]
-        or len({str(sorted(NUMBER.findall(THOUSANDS.sub("", t)))) for t in (source, translation)}) == 1
+    return any(
+        sorted(NUMBER.findall(written(source))) == sorted(NUMBER.findall(written(translation)))
+        for written in (str, partial(THOUSANDS.sub, ""))
     )
 
 
@@ -211,7 +212,7 @@ class _Builder:
         self.text += text
 
     def _close(self, name: str, mark: Mark) -> None:
-        """Make a pair of what was opened last under this name; what was opened within it and isn't closed stays half."""
+        """Make a pair of what was opened last under this name; what was opened since stays half."""
         found = next((i for i in reversed(range(len(self.opened))) if self.opened[i][0] == name), None)
         if found is None:
             self.marks.append(mark._replace(kind="half"))

@@ -1,7 +1,7 @@
 """Marks put back into a translation, where the words that they belonged to have gone.
 
-Which word has become which, links say: spans of characters in both texts, with a weight. Where there are none, a mark is
-put at the same share of the text, and that is reported. Whatever the links say, each mark is put back exactly once,
+Which word has become which, links say: spans of characters in both texts, with a weight. Where there are none, a mark
+is put at the same share of the text, and that is reported. Whatever the links say, each mark is put back exactly once,
 pairs are properly nested, and what was within a pair stays within.
 """
 

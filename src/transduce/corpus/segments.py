@@ -1,8 +1,8 @@
 """A text of paragraphs and sentences, taken apart and put together again.
 
-join(split(text)) == text for every text: what stands between sentences (blanks, tabs, line ends of any kind) is kept
-beside them, one separator more than sentences. Where a sentence ends is up to sentencex, which knows the abbreviations
-of many languages.
+join(split(text)) == text for every text: what stands between sentences (blanks, tabs, line ends of any kind, the
+bullets of lists) is kept beside them, one separator more than sentences. Where a sentence ends is up to sentencex,
+which knows the abbreviations of many languages.
 """
 
 import re
@@ -14,6 +14,7 @@ from transduce.errors import UserError
 
 # What ends a paragraph, and a tab, which stands between columns. \x1c-\x1e are what str.splitlines() breaks at, too.
 PARAGRAPH = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # what begins an item of a list: no text
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which Rust doesn't know
 CLAUSE = re.compile(r"(?<=[;:,)\]–—؛،、，；：。])\s*|\s+(?=[(\[–—])")  # where to cut what is too long, best
 BLANK = re.compile(r"\s+")
@@ -67,6 +68,8 @@ def _sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
     at = 0
     for gap in chain(PARAGRAPH.finditer(text), [None]):
         end = gap.start() if gap else len(text)
+        bullet = BULLET.match(text, at, end)
+        at = bullet.end() if bullet else at
         if text[at:end].strip():
             for piece in _cut(text[at:end], language):
                 if content := piece.strip():

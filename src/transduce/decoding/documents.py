@@ -1,11 +1,12 @@
 """Texts of many sentences, and whole files: taken apart, translated sentence by sentence, and put together again.
 
-A `Plan` knows which sentences there are and makes texts of their translations. Who translates them, and with what else in
-one batch, is not its business: `translate_texts` does it at once, a server together with what others ask for.
+A `Plan` knows which sentences there are and makes texts of their translations. Who translates them, and with what else
+in one batch, is not its business: `translate_texts` does it at once, a server together with what others ask for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Kind
@@ -25,7 +26,7 @@ from transduce.corpus.placeholders import (
 )
 from transduce.corpus.placing import copied, restore
 from transduce.corpus.segments import Segments, join, shorten, split
-from transduce.decoding.translator import Translation, Translator
+from transduce.decoding.translator import CHUNK, Translation, Translator
 
 # Flags of what needs a look, beside those that a sentence has.
 LOST = "placeholders"  # not everything that isn't text is in the translation exactly once
@@ -92,14 +93,12 @@ class Plan:
             for text, kind in zip(texts, kinds, strict=True)
         ]
         spans = [_spans(split(each.text, language)) for each in masked]
-        parts = (
-            _in_parts(masked, spans, lengths, longest)
-            if lengths and longest
-            else [[[s] for s in each] for each in spans]
-        )
+        parts = [[[span] for span in places] for places in spans]
+        if lengths and longest:
+            parts = _in_parts(masked, spans, lengths, longest)
         self._texts = [
-            self._text(speller(text) if kind != "plain" else str, kind != "plain", *rest)
-            for text, kind, *rest in zip(texts, kinds, masked, parts, strict=True)
+            self._text(speller(text) if kind != "plain" else str, kind != "plain", each, within)
+            for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
         ]
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
@@ -143,8 +142,8 @@ def translate_texts(
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
-    longest: the tokens of the longest sentence to translate as a whole, such as those that the model was trained on; its
-    positions are a limit anyway.
+    longest: the tokens of the longest sentence to translate as a whole, such as those that the model was trained on;
+    its positions are a limit anyway.
     """
     positions = translator.engine.max_positions
     limits = [limit for limit in (longest, positions and positions - 1) if limit]
@@ -154,6 +153,15 @@ def translate_texts(
 
     plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
     return plan.assemble(translator.translate(plan.sentences, n_best=n_best))
+
+
+def translate_paragraphs(
+    translator: Translator, lines: Iterable[str], language: str, *, n_best: int = 1, longest: int | None = None
+) -> Iterator[Translation]:
+    """The same for a stream of lines of any length, each a text, some thousand at a time."""
+    stream = iter(lines)
+    while chunk := list(islice(stream, CHUNK)):
+        yield from translate_texts(translator, chunk, language, n_best=n_best, longest=longest)
 
 
 def translate_document(
@@ -172,9 +180,7 @@ def translate_document(
     """
     document = read_document(content, name, source, target, redo=redo)
     translations = translate_texts(translator, document.texts, source, kinds=document.kinds, longest=longest)
-    flagged = [
-        Flagged(slot.line, each.flags) for slot, each in zip(document.slots, translations, strict=True) if each.flags
-    ]
+    flagged = [Flagged(line, each.flags) for line, each in zip(document.lines, translations, strict=True) if each.flags]
     return Translated(document.write([each.text for each in translations]), len(translations), flagged)
 
 

@@ -5,6 +5,7 @@ languages has them in pairs, and its slots are where translations are missing.
 """
 
 import codecs
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +56,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """What a reader has found in a file; slots are in the order of the file, attributes behind what they are part of."""
+    """What a reader has found in a file; slots are in its order, attributes behind what they are part of."""
 
     name: str
     content: str
@@ -72,6 +73,11 @@ class Document:
     def kinds(self) -> list[Kind]:
         """Of each text."""
         return [slot.kind for slot in self.slots]
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """Where each text stands."""
+        return [slot.line for slot in self.slots]
 
     @cached_property
     def present(self) -> list[str]:
@@ -126,6 +132,17 @@ class Document:
                 f"{self.codec} lacks; convert the file to UTF-8 first."
             ) from None
         return text
+
+
+def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
+    """Raise UserError if a file says that it is in another language than the one wanted; a dialect is no other."""
+    codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
+    codes = ["no" if code in ("nb", "nn") else code for code in codes]
+    if all(len(code) in (2, 3) and code.isalpha() for code in codes) and codes[0] != codes[1]:
+        raise UserError(
+            f"{name} says that it is for translation {direction} {declared!r}, but this is translation {direction} "
+            f"{wanted!r}; use another model, or mend what the file says."
+        )
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from transduce.corpus.documents.document import Document, Known, Slot, decode
+from transduce.corpus.documents.document import Document, Known, Slot, check_language, decode
 from transduce.corpus.documents.plurals import Plurals, plurals
 from transduce.errors import UserError
 
 CHARSET = re.compile(rb'"Content-Type:[^"\n]*charset=([\w.:-]+)')
+LANGUAGE = re.compile(r'^"Language:[ \t]*([\w@-]*)', re.MULTILINE)
 TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
 LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
@@ -50,6 +51,8 @@ def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> 
     """
     declared = CHARSET.search(content)
     text, codec = decode(content, name, declared[1].decode() if declared and declared[1] != TEMPLATE else None)
+    language_of_file = LANGUAGE.search(text)
+    check_language(name, "into", language_of_file[1] if language_of_file else "", language)
     newline = "\r\n" if "\r\n" in text else "\n"
     header, slots, known = "", list[Slot](), list[Known]()
     for message in _messages(text, name):
@@ -96,8 +99,8 @@ def _check_other(line: str, name: str, number: int, *, inside: bool) -> None:
     kind = line.strip()[:1]
     if kind not in ("", "#", "\ufeff") or (inside and not kind):
         raise UserError(
-            f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or msgstr with "
-            'a "string", is expected.'
+            f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or msgstr "
+            'with a "string", is expected.'
         )
 
 
@@ -171,7 +174,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _quoted(text: str, lead: int, newline: str) -> str:
-    """A string as gettext writes it: on one line if it fits, else a line for each line of the text, wrapped at blanks."""
+    """A string as gettext writes it: on one line if it fits, else each line of the text by itself, and wrapped."""
     escaped = "".join(WRITTEN.get(character, character) for character in text)
     if lead + len(escaped) + 2 <= WIDTH and "\\n" not in escaped[:-2]:
         return f'"{escaped}"'

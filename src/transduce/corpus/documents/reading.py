@@ -27,7 +27,7 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
         case ".srt" | ".vtt":
             return read_subtitles(content, name)
         case ".xlf" | ".xliff":
-            return read_xliff(content, name, target, redo=redo)
+            return read_xliff(content, name, source, target, redo=redo)
         case ".html" | ".htm" | ".xhtml":
             return read_html(content, name)
         case suffix:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transduce.corpus.documents.document import Document, Kind, Known, Slot
+from transduce.corpus.documents.document import Document, Kind, Known, Slot, check_language
 from transduce.corpus.documents.xml import read_xml
 from transduce.corpus.markup import Piece, attribute, pieces
 from transduce.corpus.placeholders import mask
@@ -13,6 +13,7 @@ from transduce.errors import UserError
 UNITS = ("trans-unit", "segment")  # what holds a source and a target, in 1.x and in 2.x
 NOT_TRANSLATED = ("new", "needs-translation")  # states of a target that say so, in 1.x
 CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
+FILES = re.compile(r"<(?:[\w.-]+:)?(?:file|xliff)\s[^>]*>")  # what says the languages
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 
 
@@ -31,10 +32,15 @@ class _Unit:
     cdata: bool = False  # the source is in a CDATA section
 
 
-def read_xliff(content: bytes, name: str, language: str, *, redo: bool = False) -> Document:
+def read_xliff(content: bytes, name: str, source_language: str, language: str, *, redo: bool = False) -> Document:
     """The units without a target, or all with `redo`; those that aren't to be translated are left alone."""
     text, codec = read_xml(content, name)
     slots, known = list[Slot](), list[Known]()
+    for tag in FILES.findall(text):
+        check_language(
+            name, "from", attribute(tag, "source-language") or attribute(tag, "srclang") or "", source_language
+        )
+        check_language(name, "into", attribute(tag, "target-language") or attribute(tag, "trglang") or "", language)
     is_xliff = False
     for unit, kept in _units(text):
         is_xliff = True

@@ -12,7 +12,7 @@ WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # UTF-16 by its first
 
 
 def read_xml(content: bytes, name: str) -> tuple[str, str]:
-    """The characters of a file and its codec; raises UserError that names the line that isn't XML, or declares entities.
+    """The characters of a file and its codec; raises UserError that names the line that isn't XML or declares a type.
 
     Nothing outside of the file is ever looked at.
     """
