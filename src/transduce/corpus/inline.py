@@ -33,7 +33,7 @@ PLACEHOLDERS = rf"""
     | {ENTITIES}
 """
 MARKED = r"""
-      :[A-Za-z][\w:.+-]*+:`[^`]++`                   # reStructuredText: a role
+      (?::[A-Za-z][\w.+-]*+)++:`[^`]++`              # reStructuredText: a role
     | ``(?:[^`]|`(?!`))++``                          # code
     | `[^`\s][^`<]*+`_{0,2}                          # code in Markdown, a reference
     | \[\#?[\w*-]++\]_                               # a footnote

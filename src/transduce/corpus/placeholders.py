@@ -73,17 +73,18 @@ def has_words(masked: Masked) -> bool:
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
     """The text, as `spell` writes it, with the patches, which are in order and don't overlap."""
-    parts, at, last, wanted = list[str](), 0, "", False
+    parts, at, wanted = list[str](), 0, False  # wanted: a blank behind the last patch
     for patch in patches:
         between = text[at : patch.begin]
         if wanted and between and (between[0].isalnum() or between[0] in OPENING):
             parts.append(" ")
         parts.append(spell(between))
-        last = between[-1:] or last
-        if last and not last.isspace() and (patch.before or (wanted and not between)):
+        last = text[patch.begin - 1 : patch.begin]
+        needed = patch.before and last and not last.isspace() and last not in OPENING
+        if needed or (wanted and not between):
             parts.append(" ")
         parts.append(patch.raw)
-        at, last, wanted = patch.end, patch.raw[-1:] or last, patch.after
+        at, wanted = patch.end, patch.after
     if wanted and text[at : at + 1] and (text[at].isalnum() or text[at] in OPENING):
         parts.append(" ")
     return "".join([*parts, spell(text[at:])])
@@ -223,9 +224,16 @@ class _Builder:
         content, inner = self.text[opening.begin :], self.marks[place + 1 :]
         words = [Patch(m.begin - opening.begin, m.end - opening.begin, "") for m in inner if m.kind == "word"]
         order = (opening.order[0], mark.order[0])
-        if not content:
+        whole = not any(each.kind == "half" for each in inner)
+        if not content and whole:
             self.marks[place:] = [opening._replace(kind="point", opening=raw, order=order)]
-        elif words and len(content) <= LONGEST_WORD and content == content.strip() and not _has_words(content, words):
+        elif (
+            words
+            and whole
+            and len(content) <= LONGEST_WORD
+            and content == content.strip()
+            and not _has_words(content, words)
+        ):
             self.marks[place:] = [opening._replace(kind="word", end=mark.end, opening=raw, order=order)]
         else:
             self.marks[place] = opening._replace(kind="pair", end=mark.end, closing=mark.opening, order=order)
@@ -276,13 +284,12 @@ def _quoted(text: str, hole: Mark, edges: set[int]) -> Mark:
 
 def _with_blanks(text: str, hole: Mark, edges: set[int]) -> Mark:
     """The hole, as a point, with a blank of those around it: one is left where there were two."""
-    before = text[: hole.begin][-1:].isspace() and hole.begin not in edges
-    after = text[hole.end : hole.end + 1].isspace() and hole.end not in edges
-    begin, end = hole.begin, hole.end
-    followed = text[end : end + 1].isalnum()
-    if before and not followed:
+    begin, end, left, right = hole.begin, hole.end, text[: hole.begin][-1:], text[hole.end : hole.end + 1]
+    before = left.isspace() and begin not in edges
+    after = not right.isalnum() and end not in edges
+    if before and not right.isalnum():
         begin -= 1
-    elif after and begin == 0:
+    elif begin == 0 and right.isspace() and after:
         end += 1
     return hole._replace(kind="point", begin=begin, end=end, before=before, after=after)
 

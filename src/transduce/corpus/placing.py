@@ -51,8 +51,15 @@ class _Placed(NamedTuple):
 
 def copied(masked: Masked, translation: str) -> bool:
     """Whether a model has copied each word that has a mark, exactly as often as it stands in the text."""
-    words = {masked.text[mark.begin : mark.end] for mark in masked.marks if mark.kind == "word"}
-    return all(len(_occurrences(word, translation)) == len(_occurrences(word, masked.text)) for word in words)
+    words: dict[str, list[int]] = {}
+    for mark in masked.marks:
+        if mark.kind == "word":
+            words.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
+    for word, places in words.items():
+        found = _occurrences(word, masked.text)
+        if not set(places) <= set(found) or len(found) != len(_occurrences(word, translation)):
+            return False
+    return True
 
 
 def restore(masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str) -> Restored:

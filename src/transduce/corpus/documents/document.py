@@ -32,6 +32,9 @@ NO_CHARSETS = {
 }  # codecs for other ends
 
 
+UNTOLD = ("src", "tgt")  # a model's languages where nobody has told them
+
+
 class Slot(NamedTuple):
     """A place for a translation."""
 
@@ -138,7 +141,7 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
     """Raise UserError if a file says that it is in another language than the one wanted; a dialect is no other."""
     codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
-    if all(len(code) in (2, 3) and code.isalpha() for code in codes) and codes[0] != codes[1]:
+    if all(len(code) in (2, 3) and code.isalpha() and code not in UNTOLD for code in codes) and codes[0] != codes[1]:
         raise UserError(
             f"{name} says that it is for translation {direction} {declared!r}, but this is translation {direction} "
             f"{wanted!r}; use another model, or mend what the file says."

@@ -32,26 +32,24 @@ class _Unit:
     cdata: bool = False  # the source is in a CDATA section
 
 
-def read_xliff(content: bytes, name: str, source_language: str, language: str, *, redo: bool = False) -> Document:
+def read_xliff(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
     """The units without a target, or all with `redo`; those that aren't to be translated are left alone."""
     text, codec = read_xml(content, name)
     slots, known = list[Slot](), list[Known]()
     for tag in FILES.findall(text):
-        check_language(
-            name, "from", attribute(tag, "source-language") or attribute(tag, "srclang") or "", source_language
-        )
-        check_language(name, "into", attribute(tag, "target-language") or attribute(tag, "trglang") or "", language)
+        check_language(name, "from", attribute(tag, "source-language") or attribute(tag, "srclang") or "", source)
+        check_language(name, "into", attribute(tag, "target-language") or attribute(tag, "trglang") or "", target)
     is_xliff = False
     for unit, kept in _units(text):
         is_xliff = True
         if unit.behind:
-            source, kind = _source(text, unit, kept)
+            spoken, kind = _source(text, unit, kept)
             present = "" if unit.empty or unit.target is None else text[slice(*unit.target)]
             missing = not present.strip() or attribute(unit.target_tag, "state") in NOT_TRANSLATED
-            if source.strip() and (redo or missing):
-                slots.append(_slot(unit, source, present, kind, language))
-            if source.strip() and not missing:
-                known.append(Known(mask(source, markup=True).text, mask(present, markup=True).text, unit.line))
+            if spoken.strip() and (redo or missing):
+                slots.append(_slot(unit, spoken, present, kind, target))
+            if spoken.strip() and not missing:
+                known.append(Known(mask(spoken, markup=True).text, mask(present, markup=True).text, unit.line))
     if not is_xliff and not re.search(r"<(?:\w+:)?xliff[\s>]", text):
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
     return Document(name, text, codec, tuple(slots), tuple(known))
