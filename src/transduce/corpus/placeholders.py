@@ -76,7 +76,7 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
     parts, at, wanted = list[str](), 0, False  # wanted: a blank behind the last patch
     for patch in patches:
         between = text[at : patch.begin]
-        if wanted and between and (between[0].isalnum() or between[0] in OPENING):
+        if wanted and between and _begins_word(text, at):
             parts.append(" ")
         parts.append(spell(between))
         last = text[patch.begin - 1 : patch.begin]
@@ -85,9 +85,13 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
             parts.append(" ")
         parts.append(patch.raw)
         at, wanted = patch.end, patch.after
-    if wanted and text[at : at + 1] and (text[at].isalnum() or text[at] in OPENING):
+    if wanted and _begins_word(text, at):
         parts.append(" ")
     return "".join([*parts, spell(text[at:])])
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return bool(re.match(rf"\w|[{re.escape(OPENING)}]|[\"']\w", text[at : at + 2]))
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:

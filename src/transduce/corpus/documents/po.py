@@ -76,7 +76,9 @@ def _messages(text: str, name: str) -> Iterator[_Message]:
             if message.translations:
                 yield _whole(message, name)
                 message = _Message()
-            _check_other(line, name, number, inside=bool(message.strings))
+            _check_other(line, name, number)
+            if message.strings:
+                _whole(message, name)  # which it can't be
             message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
             keyword = ""
         else:
@@ -94,10 +96,9 @@ def _messages(text: str, name: str) -> Iterator[_Message]:
         yield _whole(message, name)
 
 
-def _check_other(line: str, name: str, number: int, *, inside: bool) -> None:
-    """Raise UserError for a line that is neither blank nor a comment, or in the midst of a message."""
-    kind = line.strip()[:1]
-    if kind not in ("", "#", "\ufeff") or (inside and not kind):
+def _check_other(line: str, name: str, number: int) -> None:
+    """Raise UserError for a line that is neither blank nor a comment."""
+    if line.strip()[:1] not in ("", "#", "\ufeff"):
         raise UserError(
             f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or msgstr "
             'with a "string", is expected.'
