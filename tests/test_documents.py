@@ -16,8 +16,10 @@ from transduce.config import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.corpus.documents.document import Document
 from transduce.corpus.documents.plurals import RULES, Plurals, plurals
 from transduce.corpus.documents.reading import read_document
+from transduce.corpus.segments import split
 from transduce.decoding.documents import (
     GUESSED,
+    LONG,
     LOST,
     NUMBERS,
     SPLIT,
@@ -215,9 +217,9 @@ def test_a_character_that_the_encoding_lacks() -> None:
 
 STRINGS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"'))
 PARTS = st.sampled_from(["word", "a\nline", '"quoted"', "back\\slash", "tab\t", "end\n", "ünd", "x" * 90])
-LONG = st.lists(PARTS).map(" ".join)
+WRAPPED = st.lists(PARTS).map(" ".join)
 MESSAGES = st.lists(
-    st.tuples(STRINGS | LONG, STRINGS | LONG, STRINGS, st.booleans()).filter(lambda each: bool(each[0])),
+    st.tuples(STRINGS | WRAPPED, STRINGS | WRAPPED, STRINGS, st.booleans()).filter(lambda each: bool(each[0])),
     unique_by=lambda each: each[0],
 )
 
@@ -244,7 +246,7 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
     ]
     missing = [entry for entry in clear if not entry.msgstr and entry.msgid.strip()]
     assert document.texts == [entry.msgid for entry in missing]
-    translations = [data.draw(STRINGS | LONG) for _ in missing]
+    translations = [data.draw(STRINGS | WRAPPED) for _ in missing]
     filled = polib.pofile(document.write(translations).decode())
     for entry, translation in zip(missing, translations, strict=True):
         entry.msgstr = translation
@@ -405,8 +407,25 @@ def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], l
     assert all(len(sentence) <= longest for sentence in plan.sentences)
     made = plan.assemble(by(str, plan.sentences))
     assert [each.text for each in made] == texts
-    whole = Plan(texts, "en")
-    assert (len(plan.sentences) > len(whole.sentences)) == any(SPLIT in each.flags for each in made)
+    sentences = [sentence for text in texts for sentence in split(text, "en").sentences]
+    too_long = [each for each in sentences if len(each) > longest and any(map(str.isalpha, each))]
+    assert bool(too_long) == any(SPLIT in each.flags for each in made)
+
+
+def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
+    def lengths(texts: Sequence[str]) -> list[int]:
+        return list(map(len, texts))
+
+    address = "https://example.org/" + "a/" * 20
+    plan = Plan([f"See {address} for more."], "en", lengths=lengths, longest=30)
+    [made] = plan.assemble(by(str, plan.sentences))
+    assert (plan.sentences, made.text) == (["See", "for more."], f"See {address} for more.")
+
+
+def test_what_is_never_short_enough_is_left_and_flagged() -> None:
+    plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), longest=3)
+    assert plan.sentences == []
+    assert plan.assemble([]) == [Translation("ab", 0.0, (), (), (LONG,))]
 
 
 def test_a_placeholder_that_is_copied_stays_where_it_was_put() -> None:

@@ -27,6 +27,7 @@ MEANINGS = {
     "guessed": "translations have tags or placeholders whose place is a guess",
     "numbers": "translations have other numbers than the source",
     "split": "texts have a sentence that was too long and was translated in parts",
+    "long": "texts have something that is too long to be translated, and is as it was",
 }
 SHOWN = 10  # numbers of lines
 

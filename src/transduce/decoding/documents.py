@@ -33,6 +33,7 @@ LOST = "placeholders"  # not everything that isn't text is in the translation ex
 GUESSED = "guessed"  # nothing says where a tag or a placeholder belongs
 NUMBERS = "numbers"  # the numbers aren't those of the source
 SPLIT = "split"  # a sentence was too long, and was translated in parts
+LONG = "long"  # something was too long all the same, and wasn't translated
 
 Lengths = Callable[[Sequence[str]], Sequence[int]]  # of texts, in tokens
 Span = tuple[int, int]
@@ -96,6 +97,7 @@ class Plan:
         parts = [[[span] for span in places] for places in spans]
         if lengths and longest:
             parts = _in_parts(masked, spans, lengths, longest)
+        self._fits = (lambda text: lengths([text])[0] <= longest) if lengths and longest else (lambda _: True)
         self._texts = [
             self._text(speller(text) if kind != "plain" else str, kind != "plain", each, within)
             for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
@@ -113,22 +115,27 @@ class Plan:
 
     def _text(self, spell: Callable[[str], str], markup: bool, masked: Masked, parts: list[list[Span]]) -> _Text:
         """Take a text apart, and put its sentences to the others."""
-        in_parts = {span for spans in parts if len(spans) > 1 for span in spans}
+        in_parts = {begin for spans in parts if len(spans) > 1 for begin, _ in spans}
         spans = whole_words(masked, [span for spans in parts for span in spans])
         gaps, sentences = cut(masked, spans, spell)
-        found = [
-            _Part(original(sentence, spell), self._tries(sentence), (SPLIT,) if span in in_parts else ())
-            for sentence, span in zip(sentences, spans, strict=True)
-        ]
-        return _Text(markup, spell, gaps, found)
+        return _Text(
+            markup,
+            spell,
+            gaps,
+            [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(sentences, spans, strict=True)],
+        )
 
-    def _tries(self, masked: Masked) -> list[tuple[Masked, int]]:
+    def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
+        source = original(masked, spell)
         if not is_text(masked):
-            return []
+            return _Part(source, [], ())
         ways = [masked, without_words(masked)] if has_words(masked) else [masked]
+        if len(ways) > 1 or in_parts:  # a word with a mark isn't cut up, and a character can't be
+            ways = [way for way in ways if self._fits(way.text)]
         first = len(self.sentences)
         self.sentences += [way.text for way in ways]
-        return list(zip(ways, range(first, first + len(ways)), strict=True))
+        flags = ((SPLIT,) * in_parts) if ways else (LONG,)
+        return _Part(source, list(zip(ways, range(first, first + len(ways)), strict=True)), flags)
 
 
 def translate_texts(
@@ -233,7 +240,7 @@ def _one(text: _Text, translations: Sequence[Translation], rank: int) -> Transla
 
 def _translated(part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
     """A part with everything that isn't text: the first try in which all of it is kept, else the last."""
-    made = Translation(part.source, 0.0, ())
+    made = Translation(part.source, 0.0, (), (), part.flags)
     for masked, number in part.tries:
         found = [translations[number], *translations[number].alternatives]
         chosen = found[min(rank, len(found) - 1)]
