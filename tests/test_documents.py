@@ -13,7 +13,7 @@ from lxml import etree
 from command_line import run
 from transduce.bundle import publish_model
 from transduce.config import DataConfig, DecodeConfig, ModelConfig, RunConfig
-from transduce.corpus.documents.document import Document
+from transduce.corpus.documents.document import Document, Kind
 from transduce.corpus.documents.plurals import RULES, Plurals, plurals
 from transduce.corpus.documents.reading import read_document
 from transduce.corpus.segments import split
@@ -399,6 +399,11 @@ def test_sentences_that_stay_give_the_texts_back(texts: list[str]) -> None:
     made = plan.assemble(by(str, plan.sentences))
     assert [each.text for each in made] == texts
     assert not any(each.flags for each in made)
+
+
+@given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
+def test_no_sentence_holds_a_line_break(text: str, kind: Kind) -> None:
+    assert not any("\n" in sentence or not sentence.strip() for sentence in Plan([text], "en", kinds=[kind]).sentences)
 
 
 @given(st.lists(st.lists(WORDS).map(" ".join), max_size=4), st.integers(1, 8))

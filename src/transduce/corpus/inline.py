@@ -25,7 +25,7 @@ PLACEHOLDERS = rf"""
       \b(?:https?|ftp)://[^\s<>"'`\])}}]+(?<![.,;:!?])
     | \bwww\.[^\s<>"'`\])}}]+(?<![.,;:!?])
     | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+
-    | \{{\{{[^{{}}]*+\}}\}} | \{{%[^%{{}}]*+%\}}     # Symfony, Jinja, Django
+    | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
     | %(?:\([^()\s]++\)|\d++\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{{0,2}}[diouxXeEfFgGcrsa@](?![A-Za-z])
@@ -33,13 +33,13 @@ PLACEHOLDERS = rf"""
     | {ENTITIES}
 """
 MARKED = r"""
-      (?::[A-Za-z][\w.+-]*+)++:`[^`]++`              # reStructuredText: a role
-    | ``(?:[^`]|`(?!`))++``                          # code
-    | `[^`\s][^`<]*+`_{0,2}                          # code in Markdown, a reference
+      (?::[A-Za-z][\w.+-]*+)++:`[^`\n]++`              # reStructuredText: a role
+    | ``(?:[^`\n]|`(?!`))++``                          # code
+    | `[^`\s][^`<\n]*+`_{0,2}                          # code in Markdown, a reference
     | \[\#?[\w*-]++\]_                               # a footnote
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
-TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:\s(?:[^<>"']|"[^"<>]*+"|'[^'<>]*+')*+)?/?>"""
+TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:\s(?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
 STRESS = r"(?<![\w*])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*])(?P<stressed>(?P=stress))(?![\w*])"
 IN_MARKUP = re.compile(PLACEHOLDERS, re.VERBOSE)

@@ -236,6 +236,7 @@ class _Builder:
             and whole
             and len(content) <= LONGEST_WORD
             and content == content.strip()
+            and "\n" not in content
             and not _has_words(content, words)
         ):
             self.marks[place:] = [opening._replace(kind="word", end=mark.end, opening=raw, order=order)]

@@ -13,7 +13,7 @@ from transduce.corpus.placeholders import Mark, Masked, Patch, weave
 
 Span = tuple[int, int]
 Links = Sequence[tuple[Span, Span, float]]  # of a word in the source and a word in the translation
-WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
+WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 PUNCTUATION = ".,:;!?…。，：；！？"
 
 
