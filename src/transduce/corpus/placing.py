@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from transduce.corpus.placeholders import Mark, Masked, Patch, weave
+from transduce.corpus.placeholders import QUOTES, Mark, Masked, Patch, weave
 
 Span = tuple[int, int]
 Links = Sequence[tuple[Span, Span, float]]  # of a word in the source and a word in the translation
@@ -194,9 +194,17 @@ class _Placing:
         if behind and (not ahead or not mark.before):
             return max(word[1] for word, origin in self.links if origin == max(behind))
         if ahead:
-            return min(word[0] for word, origin in self.links if origin == min(ahead))
-        self.guessed = True
-        return self._share(mark.begin, self.begins if mark.before else self.ends)
+            at = min(word[0] for word, origin in self.links if origin == min(ahead))
+        else:
+            self.guessed = True
+            at = self._share(mark.begin, self.begins if mark.before else self.ends)
+        return self._before_quotes(at) if mark.before else at
+
+    def _before_quotes(self, at: int) -> int:
+        """Before the quotes or brackets that a word begins with."""
+        while at and self.target[at - 1] in QUOTES:
+            at -= 1
+        return at
 
     def _share(self, at: int, edges: list[int]) -> int:
         """The edge of a word that is nearest to the same share of the translation."""
