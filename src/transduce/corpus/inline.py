@@ -67,16 +67,17 @@ def events(text: str, *, markup: bool) -> Iterator[Event]:
 def _plain_events(text: str) -> Iterator[Event]:
     """A tag without a partner stands for a word (`Usage: <file>`)."""
     found = list(_plain_tokens(text))
-    opened: list[int] = []
     alone = {i for i, each in enumerate(found) if each.name.startswith("<")}
+    opened, names = list[int](), Counter[str]()
     for i, event in enumerate(found):
         if event.kind == "open":
             opened.append(i)
-        elif event.kind == "close":
-            partner = next((j for j in reversed(opened) if found[j].name == event.name), None)
-            if partner is not None:
-                alone -= {partner, i}
-                del opened[opened.index(partner) :]
+            names[event.name] += 1
+        elif event.kind == "close" and names[event.name]:
+            while found[partner := opened.pop()].name != event.name:
+                names[found[partner].name] -= 1
+            names[event.name] -= 1
+            alone -= {partner, i}
     for i, event in enumerate(found):
         yield Event("word", event.raw, event.raw) if i in alone else event
 

@@ -18,7 +18,7 @@ OTHER = re.compile(  # comments, CDATA, instructions and declarations
     re.DOTALL,
 )
 STARTS = re.compile(r"<(?=[A-Za-z_/!?])")
-ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)""")
+ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
@@ -75,8 +75,9 @@ def attributes(tag: str) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     name = re.match(r"<[^\s/>]++", tag)
     for each in ATTRIBUTE.finditer(tag, name.end() if name else 0):
-        quoted = each[2][0] in "\"'"
-        found.setdefault(each[1].lower(), (each.start(2) + quoted, each.end(2) - quoted))
+        if each[2]:
+            quoted = each[2][0] in "\"'"
+            found.setdefault(each[1].lower(), (each.start(2) + quoted, each.end(2) - quoted))
     return found
 
 

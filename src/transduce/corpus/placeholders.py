@@ -7,7 +7,7 @@ blanks are one blank.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -104,9 +104,11 @@ def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
 def whole_words(masked: Masked, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans, those put together that a word with a mark reaches over."""
     words = [mark for mark in masked.marks if mark.kind == "word"]
+    begins = [word.begin for word in words]
     whole: list[tuple[int, int]] = []
     for begin, end in spans:
-        if whole and any(word.begin < begin and word.end > whole[-1][1] for word in words):
+        before = bisect_left(begins, begin) - 1  # the last word that begins before the span
+        if whole and before >= 0 and words[before].end > whole[-1][1]:
             whole[-1] = (whole[-1][0], end)
         else:
             whole.append((begin, end))
@@ -174,27 +176,37 @@ def same_numbers(source: str, translation: str) -> bool:
     )
 
 
+class _Opened(NamedTuple):
+    """What has begun: its name, and how many parts of text, marks and events were there before it."""
+
+    name: str
+    parts: int
+    marks: int
+    raws: int
+
+
 class _Builder:
     """Events, one after the other, become a text with marks."""
 
     def __init__(self, *, collapse: bool) -> None:
         self.collapse = collapse
-        self.text, self.marks, self.raws = "", list[Mark](), list[str]()
-        self.opened: list[tuple[str, Mark, int, int]] = []  # name, half mark, number of marks and of raws before it
+        self.parts, self.length, self.marks, self.raws = [""], 0, list[Mark](), list[str]()
+        self.opened: list[_Opened] = []
+        self.names = Counter[str]()  # of what is opened
 
     def add(self, order: int, event: Event) -> None:
-        at = len(self.text)
-        mark = Mark("point", at, at, event.raw, before=self._at_blank(), order=(order, order))
+        mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
         if event.kind == "text":
             self._append(event.raw)
         elif event.kind == "character":
-            self.text += event.shown
+            self._add(event.shown)
         elif event.kind == "word":
-            self.text += event.shown
-            self.marks.append(mark._replace(kind="word", end=len(self.text)))
+            self._add(event.shown)
+            self.marks.append(mark._replace(kind="word", end=self.length))
         elif event.kind == "open":
-            self.opened.append((event.name, mark._replace(kind="half"), len(self.marks), len(self.raws)))
-            self.marks.append(self.opened[-1][1])
+            self.opened.append(_Opened(event.name, len(self.parts), len(self.marks), len(self.raws)))
+            self.names[event.name] += 1
+            self.marks.append(mark._replace(kind="half"))
         elif event.kind == "close":
             self._close(event.name, mark)
         else:
@@ -202,53 +214,58 @@ class _Builder:
         self.raws.append(event.raw)
 
     def masked(self) -> Masked:
-        return Masked(self.text, _sorted(self.marks))
+        return Masked("".join(self.parts), _sorted(self.marks))
+
+    def _add(self, text: str) -> None:
+        if text:
+            self.parts.append(text)
+            self.length += len(text)
 
     def _append(self, raw: str) -> None:
         """Add text; a blank behind a point that has one before it is the point's."""
         text = BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
-            at, text = len(self.text), text[1:]
-            for i in range(len(self.marks) - 1, -1, -1):
-                if self.marks[i].begin < at:
-                    break
-                if self.marks[i].kind == "point":
-                    self.marks[i] = self.marks[i]._replace(after=True)
-        self.text += text
+            text = text[1:]
+            if self.marks and self.marks[-1].kind == "point" and self.marks[-1].begin == self.length:
+                self.marks[-1] = self.marks[-1]._replace(after=True)
+        self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
         """Make a pair of what was opened last under this name; what was opened since stays half."""
-        found = next((i for i in reversed(range(len(self.opened))) if self.opened[i][0] == name), None)
-        if found is None:
+        if not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
-        _, opening, place, raws = self.opened[found]
-        del self.opened[found:]
-        raw = "".join([*self.raws[raws:], mark.opening])
-        content, inner = self.text[opening.begin :], self.marks[place + 1 :]
-        words = [Patch(m.begin - opening.begin, m.end - opening.begin, "") for m in inner if m.kind == "word"]
-        order = (opening.order[0], mark.order[0])
-        whole = not any(each.kind == "half" for each in inner)
-        if not content and whole:
-            self.marks[place:] = [opening._replace(kind="point", opening=raw, order=order)]
-        elif (
-            words
-            and whole
-            and len(content) <= LONGEST_WORD
-            and content == content.strip()
-            and "\n" not in content
-            and not _has_words(content, words)
-        ):
-            self.marks[place:] = [opening._replace(kind="word", end=mark.end, opening=raw, order=order)]
+        while (opened := self.opened.pop()).name != name:
+            self.names[opened.name] -= 1
+        self.names[name] -= 1
+        opening, order = self.marks[opened.marks], (self.marks[opened.marks].order[0], mark.order[0])
+        content = self._behind(opened.parts, LONGEST_WORD)
+        if content is not None and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
+            kind: Literal["point", "word"] = "word" if content else "point"
+            self.raws[opened.raws :] = ["".join(self.raws[opened.raws :])]
+            raw = self.raws[-1] + mark.opening
+            self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
         else:
-            self.marks[place] = opening._replace(kind="pair", end=mark.end, closing=mark.opening, order=order)
+            self.marks[opened.marks] = opening._replace(kind="pair", end=mark.begin, closing=mark.opening, order=order)
+
+    def _behind(self, first: int, longest: int) -> str | None:
+        """The text from a part on; None if it is longer."""
+        if len(self.parts) - first > longest:
+            return None
+        text = "".join(self.parts[first:])
+        return text if len(text) <= longest else None
 
     def _at_blank(self) -> bool:
-        return self.text[-1:].isspace()
+        return self.parts[-1][-1:].isspace()
 
 
-def _has_words(content: str, taken: list[Patch]) -> bool:
-    return any(map(str.isalnum, weave(content, taken)))
+def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
+    """Whether the content of a pair is nothing, or nothing but words with marks: then they move together."""
+    if any(mark.kind == "half" for mark in inner):
+        return False
+    words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
+    one = bool(words) and content == content.strip() and "\n" not in content
+    return not content or (one and not any(map(str.isalnum, weave(content, words))))
 
 
 def _sorted(marks: Iterable[Mark]) -> tuple[Mark, ...]:

@@ -4,8 +4,8 @@ import re
 
 from transduce.corpus.documents.document import Document, Slot, decode
 
-BLOCK = re.compile(r"(?:[^\r\n]+(?:\r\n|\n|\r|\Z))+")  # lines without a blank one between them
-TIMING = re.compile(r"(?m)^[^\r\n]*?\d[:.,]\d\d[^\r\n]*-->[^\r\n]*(?:\r\n|\n|\r|\Z)")
+BLOCK = re.compile(r"(?:[^\r\n]++(?:\r\n|\n|\r|\Z))++")  # lines without a blank one between them
+TIMING = re.compile(r"(?m)^[^\r\n]*-->[^\r\n]*+(?:\r\n|\n|\r|\Z)")
 LINE_END = re.compile(r"\r\n|\n|\r")
 SPEAKER = re.compile(r"\s*[-–—]")
 
