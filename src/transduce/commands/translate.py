@@ -74,10 +74,14 @@ def translate(
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     from transduce import bundle
+    from transduce.corpus.plain import suffixes
     from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
-    is_document = Path(input).suffix.lower() in DOCUMENTS
+    suffix, compression = suffixes(input)
+    is_document = suffix in DOCUMENTS
+    if is_document and compression:
+        raise UserError(f"{input} is a compressed document; unpack it first.")
     if is_document and (json or n_best > 1 or sentences):
         raise UserError(
             f"{input} is a document, which has one translation: leave out --json, --n-best and --sentences."
@@ -88,14 +92,14 @@ def translate(
     with profiled(profile, TRANSLATE) as found:
         with phase("start", whole=True):
             content = read_bytes(input) if is_document else b""
-            config = bundle.read_config(model)
             translator = load(folders, given, engine=engine)
+            data = bundle.read_config(model).data
         say(f"Engine: {translator.engine.name}")
         with phase("files"):
             if is_document:
-                _document(translator, content, input, output, config.data, redo=redo)
+                _document(translator, content, input, output, data, redo=redo)
             else:
-                translations = _lines(translator, input, n_best, config.data if sentences else None)
+                translations = _lines(translator, input, n_best, data if sentences else None)
                 write_lines(output, _texts(translations, json or n_best > 1))
     if found:
         say_search(found, [bundle.read_config(folder).model for folder in folders])

@@ -103,6 +103,11 @@ class Plan:
             for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
         ]
 
+    @property
+    def needs_links(self) -> bool:
+        """Whether links between words help: something isn't text and must find its place in a translation."""
+        return any(masked.marks for text in self._texts for part in text.parts for masked, _ in part.tries)
+
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
 
