@@ -46,6 +46,7 @@ LATE = {  # a model folder is described, and translates with a fast engine, with
     ("bundle", "model.build"),
     ("decoding.loading", "decoding.engines.attention"),
     ("decoding.loading", "decoding.engines.int8"),
+    ("decoding.loading", "decoding.engines.onnx"),
     ("decoding.loading", "decoding.engines.torch"),
     ("decoding.engines.fast", "decoding.engines.making"),
 }

@@ -17,6 +17,7 @@ from transduce.commands.average import average
 from transduce.commands.demo import demo
 from transduce.commands.distill import distill
 from transduce.commands.evaluate import evaluate
+from transduce.commands.export import export
 from transduce.commands.info import info
 from transduce.commands.options import options
 from transduce.commands.parse import parse
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "distill": distill,
     "reproduce": reproduce,
     "info": info,
+    "export": export,
     "options": options,
 }
 

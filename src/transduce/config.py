@@ -31,6 +31,7 @@ READ_BY = {  # options that some kinds of models know nothing of
     "model.d_v": ("transformer",),
     "model.attention_dropout": ("transformer",),
     "model.activation": ("transformer",),
+    "model.output_bias": ("transformer",),
     "model.attention": ("transformer", "recurrent"),
     "model.positions": ("transformer", "convolutional"),
     "model.cell": ("recurrent",),
@@ -76,6 +77,7 @@ class ModelConfig:
         "scaled", "how a query meets a key: q k / sqrt(d_k), q k, or v tanh(q + k)", paper="scaled"
     )
     activation: Literal["relu", "gelu", "silu"] = option("relu", "between the feed-forward layers", paper="relu")
+    output_bias: bool = option(False, "a bias for every token that is predicted, as Marian has it", paper="false")
     norm: Literal["post", "pre"] = option(
         "post", "layer norm after each residual sum, or before each sublayer", paper="post"
     )

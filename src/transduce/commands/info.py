@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.output import print_table
 from transduce.config import flatten
+from transduce.decoding.engines.support import formats
 from transduce.journal import duration
 from transduce.runs.card import vocabulary
 
@@ -32,10 +33,10 @@ def info(model: Path, /, *, json: bool = False) -> None:
         }
         print(json_format.dumps(whole, ensure_ascii=False, indent=1, default=dataclasses.asdict))
         return
-    print_table(_facts(description))
+    print_table(_facts(description, model))
 
 
-def _facts(description: "Description") -> list[tuple[str, str]]:
+def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
     model, data = config.model, config.data
     facts = [
@@ -44,6 +45,8 @@ def _facts(description: "Description") -> list[tuple[str, str]]:
         ("vocabulary", vocabulary(config)),
         ("weights", f"{description.size / 1e6:,.1f} MB in {description.weights}"),
     ]
+    if description.finished:
+        facts.append(("exports to", ", ".join(formats(folder, config)) or "nothing"))
     if not description.finished:
         facts.append(("state", "not finished, the newest checkpoint; the same `transduce train` command goes on"))
     return facts + _metric_facts(metrics)

@@ -10,8 +10,10 @@ from transduce.corpus.trees import are_of_trees
 from transduce.decoding.engines.ctranslate2 import has_gpu
 from transduce.decoding.engines.engine import Choice
 from transduce.decoding.engines.fast import fast_engine, refusal
+from transduce.decoding.engines.support import ENCODER
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.errors import UserError
+from transduce.files import verify
 from transduce.journal import say
 from transduce.machine import cores, keep_memory
 from transduce.tokens.tokenizer import Tokenizer
@@ -41,6 +43,8 @@ def load(
     have the engine.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    if any((path / ENCODER).exists() for path in paths):
+        return _exported(paths, options or {}, engine, threads or cores())
     config = bundle.describe(paths[0]).config
     decode = decode_config(config, options or {})
     if engine in ("auto", "ctranslate2"):
@@ -63,6 +67,21 @@ def load(
     if engine == "int8":
         return Translator(TorchEngine(_in_8_bits(models), name="torch, int8", layers=layers), tokenizer, decode)
     return Translator(TorchEngine([model.model for model in models], layers=layers), tokenizer, decode)
+
+
+def _exported(paths: Sequence[Path], options: Mapping[str, Any], engine: Choice, threads: int) -> Translator:
+    """What `transduce export --to onnx` wrote."""
+    from transduce.decoding.engines.onnx import OnnxEngine
+
+    folder, *others = paths
+    if others or engine != "auto":
+        raise UserError(
+            f"{folder} holds ONNX graphs, which have an engine of their own and no ensemble; give it alone."
+        )
+    verify(folder, but=bundle.CARD)
+    config = bundle.read_config(folder)
+    tokenizer = Tokenizer.load(folder, threads)
+    return Translator(OnnxEngine(folder, config.model, threads), tokenizer, decode_config(config, options))
 
 
 def _in_8_bits(models: Sequence[bundle.Bundle]) -> "list[Seq2Seq]":

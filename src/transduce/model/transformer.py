@@ -5,6 +5,7 @@ b = sentences, r = rows (hypotheses), h = heads, s = source positions, t = targe
 
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from transduce.config import PAD, ModelConfig
@@ -38,6 +39,7 @@ class Transformer(Seq2Seq):
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
+        self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
 
     def encode(self, src: Tensor) -> Memory:
         """src (b, s) -> the keys and values of the source for every decoder layer."""
@@ -59,4 +61,5 @@ class Transformer(Seq2Seq):
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):
             x, after = layer(x, source, memory.mask, before)
             seen.append(after)
-        return self.embedding.logits(self.decoder_norm(x)), seen
+        logits = self.embedding.logits(self.decoder_norm(x))
+        return logits if self.output_bias is None else logits + self.output_bias, seen

@@ -155,6 +155,16 @@ class Tokenizer:
         return found
 
     @property
+    def models(self) -> tuple[bytes, bytes]:
+        """The serialised SentencePiece models of source and target, which may be the same."""
+        return self._source.model, self._target.model
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the ids are not those of the SentencePiece models."""
+        return False
+
+    @property
     def source_size(self) -> int:
         """Pieces in the source vocabulary."""
         return self._source.size

@@ -1,16 +1,16 @@
 """A Transformer in the format of CTranslate2, an engine for CPUs (extra `fast`).
 
-Ids stand for themselves there: the pieces of its vocabularies are their numbers, so that no piece can be taken for
-another.
+For our own use ids stand for themselves there: the pieces of its vocabularies are their numbers, so that no piece can
+be taken for another. Others, who have CTranslate2 and SentencePiece alone, expect the real pieces.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from transduce.config import BOS, EOS, UNK, ModelConfig
+from transduce.config import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.decoding.engines.ctranslate2 import max_positions
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
@@ -20,8 +20,30 @@ from transduce.model.transformer import Transformer
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
 
 
-def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str, alignment_layer: int = -1) -> None:
-    """Write the model into a folder; compute_type: "int8" or "float32"; alignment_layer: whose attention it returns."""
+NEVER = -1e4  # added to the logit of what no search of ours proposes; float16 has it, too
+
+
+class Pieces(NamedTuple):
+    """The vocabularies by id."""
+
+    source: list[str]
+    target: list[str]
+
+
+def convert(
+    model: Seq2Seq,
+    config: ModelConfig,
+    folder: Path,
+    compute_type: str,
+    alignment_layer: int = -1,
+    *,
+    pieces: Pieces | None = None,
+) -> None:
+    """Write the model into a folder; compute_type: one of CTranslate2's, such as "int8" or "float32".
+
+    alignment_layer: whose attention it returns. pieces: for others. It adds the end of a source itself then, and PAD,
+    BOS and UNK never come out.
+    """
     from ctranslate2.specs import TransformerSpec, common_spec
 
     assert isinstance(model, Transformer)
@@ -47,13 +69,28 @@ def convert(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str
     if config.norm == "pre":
         _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
         _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
-    spec.register_source_vocabulary([str(token) for token in range(len(source.weight))])
-    spec.register_target_vocabulary([str(token) for token in range(len(model.embedding.weight))])
-    spec.config.decoder_start_token = spec.config.bos_token = str(BOS)
-    spec.config.eos_token, spec.config.unk_token = str(EOS), str(UNK)
+    if pieces or model.output_bias is not None:
+        spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
+    spec.config.add_source_eos = pieces is not None
+    pieces = pieces or Pieces(
+        *([str(token) for token in range(len(each.weight))] for each in (source, model.embedding))
+    )
+    spec.register_source_vocabulary(pieces.source)
+    spec.register_target_vocabulary(pieces.target)
+    spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
+    spec.config.eos_token, spec.config.unk_token = pieces.target[EOS], pieces.target[UNK]
     spec.validate()
     spec.optimize(quantization=None if compute_type == "float32" else compute_type)
     spec.save(str(folder))
+
+
+def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
+    """(v,) what is added to the logits, which keeps PAD, BOS and UNK from coming out if `forbid`."""
+    weight = model.embedding.weight
+    bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
+    if forbid:
+        bias[[PAD, BOS, UNK]] = NEVER
+    return bias
 
 
 def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:

@@ -15,8 +15,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from transduce.config import ModelConfig, RunConfig
+from transduce.config import RunConfig
 from transduce.decoding.engines.ctranslate2 import CHECK, CTranslate2Engine, max_positions
+from transduce.decoding.engines.support import unknown_to
 from transduce.errors import UserError
 from transduce.files import MANIFEST, digest, verify, write_folder
 from transduce.journal import say
@@ -26,20 +27,11 @@ FORMAT = 2  # of what is kept; another one is made anew
 
 def refusal(config: RunConfig, folder: Path) -> str:
     """Why there can be no fast engine for a model; empty if there can be one."""
-    model = config.model
-    standard = ModelConfig()
     if find_spec("ctranslate2") is None:
         return "it needs the package ctranslate2: pip install 'transduce[fast]'"
     if not (folder / MANIFEST).exists():
         return f"the training of {folder} is not finished"
-    if model.kind != "transformer":
-        return f"it knows Transformers only, not model.kind = {model.kind}"
-    if model.experts:
-        return "it knows no experts (model.experts)"
-    for name in ("attention", "window", "d_k", "d_v"):
-        if getattr(model, name) != getattr(standard, name):
-            return f"it does not know model.{name} = {getattr(model, name)}"
-    return ""
+    return unknown_to("ctranslate2", config)
 
 
 def fast_engine(folder: Path, config: RunConfig, threads: int, *, keep: bool) -> CTranslate2Engine | None:

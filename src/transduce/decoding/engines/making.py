@@ -1,23 +1,20 @@
 """A fast engine, converted and compared with our own search."""
 
 import math
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig
-from transduce.corpus.pairs import read_pairs
-from transduce.corpus.phrasebook.sampling import sentences
 from transduce.decoding.engines.attention import alignment_layer
 from transduce.decoding.engines.conversion import convert
 from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Found, Request, penalty
 from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.held_out import held_out
 from transduce.decoding.translator import Translator, batches
 from transduce.files import to_json
 from transduce.journal import say
-from transduce.preparation import VALID
 
 CHECKED = 128  # sentences
 TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by
@@ -37,7 +34,8 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     """Write the first engine that is exact enough into the folder `out`, and with it what the comparison found."""
     model = bundle.load(folder)
     own = TorchEngine([model.model])
-    requests = _requests(Translator(own, model.tokenizer, config.decode), _texts(folder))
+    sources = [pair.source for pair in held_out(folder, CHECKED)]
+    requests = _requests(Translator(own, model.tokenizer, config.decode), sources)
     expected = list(own.search(requests, config.decode, 1))
     check, layer = Check("", 0, 0, math.nan), alignment_layer(model)
     for compute_type in COMPUTE_TYPES:
@@ -93,11 +91,3 @@ def _scores(own: TorchEngine, request: Request, found: Found, config: DecodeConf
     return [
         log_prob / penalty(length, config.length_penalty) for log_prob, length in zip(log_probs, lengths, strict=True)
     ]
-
-
-def _texts(folder: Path) -> list[str]:
-    """What the training held out; where that is gone, sentences of the phrasebook."""
-    held_out = folder / bundle.DATA / VALID
-    if held_out.is_file() and held_out.stat().st_size:
-        return [pair.source for pair in islice(read_pairs([str(held_out)]), CHECKED)]
-    return [example.english for example in sentences(CHECKED, seed=1)]

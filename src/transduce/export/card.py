@@ -1,0 +1,37 @@
+"""README.md of an export: where it comes from, how it is used, what was proved."""
+
+from importlib.metadata import version
+
+from transduce.bundle import Bundle
+from transduce.config import RunConfig
+from transduce.export.proof import Proof
+
+TITLES = {
+    "ctranslate2": "CTranslate2",
+    "argos": "Argos Translate and LibreTranslate",
+    "huggingface": "Hugging Face transformers",
+    "onnx": "ONNX Runtime",
+}
+
+
+def card(model: Bundle, form: str, compute_type: str, usage: str, proof: Proof) -> str:
+    """Markdown."""
+    return "\n".join(
+        [
+            f"# {languages(model.config)}, for {TITLES[form]}",
+            "",
+            f"Exported by transduce {version('transduce')} from the model {model.folder.resolve().name}: "
+            f"{model.config.model.shape}; weights in {compute_type}.",
+            "",
+            usage,
+            "## What was proved before it was written",
+            "",
+            " ".join(proof.report()),
+            "",
+        ]
+    )
+
+
+def languages(config: RunConfig) -> str:
+    """From what to what."""
+    return f"{config.data.source} → {config.data.target}"

@@ -1,0 +1,101 @@
+"""A folder that CTranslate2 and SentencePiece alone translate with.
+
+model.bin  config.json  shared_vocabulary.json      CTranslate2's
+sentencepiece.model                                 or source.spm and target.spm
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from transduce.bundle import Bundle
+from transduce.decoding.engines.conversion import Pieces, convert
+from transduce.errors import UserError
+from transduce.export.proof import Output, Peer
+from transduce.machine import cores
+
+JOINT, SOURCE, TARGET = "sentencepiece.model", "source.spm", "target.spm"
+
+
+def usage(model: Bundle) -> str:
+    """How it is used, as Markdown."""
+    first, second = model.tokenizer.models
+    source, target = _names(joint=first == second)
+    return f"""\
+In this folder, with the packages ctranslate2 and sentencepiece:
+
+```python
+import sys, ctranslate2, sentencepiece
+
+source = sentencepiece.SentencePieceProcessor(model_file="{source}")
+target = sentencepiece.SentencePieceProcessor(model_file="{target}")
+translator = ctranslate2.Translator(".")
+pieces = source.encode(sys.stdin.read().splitlines(), out_type=str)
+for result in translator.translate_batch(pieces, beam_size=4):
+    print(target.decode(result.hypotheses[0]))
+```
+
+The end of a source is added by CTranslate2.
+"""
+
+
+def write(model: Bundle, folder: Path, compute_type: str) -> None:
+    """Write the converted model, with the real pieces as its vocabulary, and what cuts text into them.
+
+    Raises UserError for a type that CTranslate2 doesn't know.
+    """
+    write_model(model, folder, compute_type)
+    models = model.tokenizer.models
+    for name, content in zip(_names(joint=models[0] == models[1]), models, strict=True):
+        (folder / name).write_bytes(content)
+
+
+def write_model(model: Bundle, folder: Path, compute_type: str) -> None:
+    """The converted model alone; raises as `write` does."""
+    tokenizer = model.tokenizer
+    pieces = Pieces(
+        tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
+    )
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        raise UserError("The package ctranslate2 is needed: pip install 'transduce[export]'.") from None
+    try:
+        convert(model.model, model.config.model, folder, compute_type, pieces=pieces)
+    except ValueError as error:
+        raise UserError(f"--compute-type {compute_type}: {error}.") from None
+
+
+def open_peer(folder: Path) -> Peer:
+    """CTranslate2 as others use it."""
+    source, target = _names(joint=(folder / JOINT).exists())
+    return peer(folder, folder / source, folder / target)
+
+
+def peer(model: Path, *pieces: Path) -> Peer:
+    """The same with the SentencePiece files of source and target."""
+    import ctranslate2
+
+    source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
+    translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
+
+    def translate(texts: Sequence[str], longest: int) -> list[Output]:
+        results = translator.translate_batch(
+            source.encode(list(texts), out_type=str),
+            beam_size=1,
+            max_decoding_length=longest,
+            min_decoding_length=0,
+            max_input_length=0,
+            max_batch_size=2048,
+            batch_type="tokens",
+        )
+        found = [result.hypotheses[0] for result in results]
+        return [Output(pieces, target.decode(pieces)) for pieces in found]
+
+    return translate
+
+
+def _names(*, joint: bool) -> tuple[str, str]:
+    """What cuts the source into pieces, and what puts the target together."""
+    return (JOINT, JOINT) if joint else (SOURCE, TARGET)

@@ -1,0 +1,160 @@
+"""Whether what was exported translates as the model does: both translate sentences that were held out.
+
+Both search greedily, for every library ends a beam by another rule.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from transduce.bundle import Bundle
+from transduce.corpus.pairs import Pair
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.held_out import PHRASEBOOK
+from transduce.decoding.stepper import forced_log_probs
+from transduce.decoding.translator import CUT, Translation, Translator
+from transduce.errors import UserError
+from transduce.evaluation.scores import Comparison, compare
+from transduce.model.batch import make_batch
+
+SENTENCES = 1000  # to be compared on
+LONGEST = 512  # tokens of such a sentence
+TIE = 1e-3  # in log-probability: two tokens that rounding may decide between
+SAME = 0.99  # of the sentences, at least, come out token for token
+LOSS = 0.3  # BLEU, at most, of what is not exact
+SIGNIFICANT = 0.05
+
+
+class Output(NamedTuple):
+    """A translation by another program."""
+
+    pieces: list[str]  # without the beginning and the end
+    text: str
+
+
+Peer = Callable[[Sequence[str], int], list[Output]]  # texts, the most tokens of a translation -> what it makes of them
+
+
+class Proof(NamedTuple):
+    """What was compared and found."""
+
+    sentences: int
+    origin: str
+    same: int  # that came out token for token
+    bleu: Comparison | None  # of the model and of an export that isn't exact
+
+    def report(self) -> list[str]:
+        """Sentences for people."""
+        found = [
+            f"{self.same:,} of {self.sentences:,} sentences of {self.origin} were translated to the same tokens by the "
+            "model and by this export, both searching greedily."
+        ]
+        if self.bleu is None:
+            tie = "In the others two tokens were equally probable, and rounding decided between them."
+            return found + [tie] * (self.same < self.sentences)
+        _, ours, theirs, p_value = self.bleu
+        found.append(
+            f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} (paired bootstrap: p = {p_value:.3f}; "
+            f"{ours.signature})."
+        )
+        if self.sentences < SENTENCES:
+            found.append(
+                f"So few sentences say little: the model's own BLEU lies between {ours.low:.1f} and {ours.high:.1f} "
+                f"with 95 % confidence. {SENTENCES:,} or more would be better (--valid)."
+            )
+        return found
+
+
+def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> Proof:
+    """Compare; `exact` is an export whose numbers are those of the model.
+
+    An exact one has to give the same tokens for SAME of the sentences, and where it doesn't, the first token that
+    differs has to be as probable as ours, within TIE. Another one may lose LOSS BLEU, and not significantly.
+    Raises UserError that says how it differs.
+    """
+    translator = Translator(TorchEngine([model.model]), model.tokenizer, replace(model.config.decode, beam_size=1))
+    pairs = _fitting(translator, pairs)
+    texts = [pair.source for pair in pairs]
+    ours = translator.translate(texts)
+    limits = translator.request(texts, model.tokenizer.encode_source(texts)).limits
+    found = peer(texts, max(limits))
+    theirs = [
+        Output(output.pieces[:limit], output.text) for output, limit in zip(found, limits, strict=True)
+    ]  # where ours has to end, too
+    different = [i for i in range(len(texts)) if not _same(ours[i], theirs[i])]
+    file = pairs[0].origin.file
+    origin = file if file == PHRASEBOOK else "the text that was held out"
+    proof = Proof(len(texts), origin, len(texts) - len(different), None)
+    if exact:
+        for i in different:
+            _refuse_unless_tied(model, texts[i], ours[i], theirs[i], proof)
+        if proof.same < SAME * proof.sentences:
+            raise UserError(_differs(proof, texts[different[0]], ours[different[0]].text, theirs[different[0]].text))
+        return proof
+    return _compare(model, pairs, [each.text for each in ours], [each.text for each in theirs], proof)
+
+
+def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
+    """Those with a source that is neither blank nor too long; raises UserError if there are none."""
+    sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
+    most = min(LONGEST, translator.engine.max_positions or LONGEST)
+    fitting = [pair for pair, ids in zip(pairs, sources, strict=True) if pair.source.strip() and len(ids) < most]
+    if not fitting:
+        raise UserError(
+            f"There is no sentence of fewer than {most} tokens to compare on: name a text with --valid, and nothing "
+            "was written."
+        )
+    return fitting
+
+
+def _same(ours: Translation, theirs: Output) -> bool:
+    """Token for token, and the same text, but for spaces around it."""
+    cut = CUT in ours.flags  # their text may go on
+    return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.strip())
+
+
+def _refuse_unless_tied(model: Bundle, text: str, ours: Translation, theirs: Output, proof: Proof) -> None:
+    """Raise UserError unless the first tokens that differ are equally probable."""
+    difference = _first_difference(model, text, list(ours.tokens), theirs.pieces)
+    if difference is None or difference > TIE:
+        raise UserError(_differs(proof, text, ours.text, theirs.text))
+
+
+def _first_difference(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> float | None:
+    """By how much the model prefers its own first token that differs; None if none does, or if one has no id."""
+    ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
+    if ours == theirs or not ids.keys() >= {*theirs}:
+        return None
+    targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
+    place = next((i for i, pair in enumerate(zip(*targets, strict=False)) if pair[0] != pair[1]), None)
+    place = min(map(len, targets)) if place is None else place  # one of them ends there
+    [source] = model.tokenizer.encode_source([text])
+    log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
+    first, second = log_probs[:, place].tolist()
+    return float(abs(first - second))
+
+
+def _differs(proof: Proof, text: str, ours: str, theirs: str) -> str:
+    return (
+        f"The export translates otherwise than the model, and nothing was written: of {proof.sentences:,} sentences "
+        f"{proof.sentences - proof.same:,} differ. '{text}' becomes '{theirs}' instead of '{ours}'."
+    )
+
+
+def _compare(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str], proof: Proof) -> Proof:
+    data = model.config.data
+    if pairs[0].origin.file == PHRASEBOOK and (data.source, data.target) != ("en", "de"):
+        raise UserError(
+            "What the training held out is gone, and an export that isn't float32 is judged by its BLEU: "
+            "give sentences with their translations by --valid."
+        )
+    references = [pair.target for pair in pairs]
+    bleu = compare(ours, theirs, references, tokenize=data.bleu_tokenize)[0]
+    loss = bleu.first.value - bleu.second.value
+    if loss > LOSS or (loss > 0 and bleu.p_value < SIGNIFICANT):
+        raise UserError(
+            f"The export translates worse than the model, and nothing was written: BLEU {bleu.second.value:.2f} instead "
+            f"of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}); export "
+            "with --compute-type float32."
+        )
+    return proof._replace(bleu=bleu)
