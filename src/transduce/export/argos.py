@@ -6,12 +6,11 @@ translate-en_de-1_0.argosmodel      translate-en_de-1_0/   metadata.json  senten
 
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from transduce.bundle import CARD, Bundle
 from transduce.export import ctranslate2
-from transduce.export.proof import Output, Peer
+from transduce.export.proof import Peer
 from transduce.files import to_json
 
 SUFFIX = ".argosmodel"
@@ -114,16 +113,13 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 def open_peer(folder: Path) -> Peer:
     """What is in the package, as CTranslate2 and SentencePiece use it, which is what Argos Translate does."""
-
-    def translate(texts: Sequence[str], longest: int) -> list[Output]:
-        with tempfile.TemporaryDirectory() as place:
-            [package] = folder.glob(f"*{SUFFIX}")
-            with zipfile.ZipFile(package) as archive:
-                archive.extractall(place)
-            [root] = Path(place).iterdir()
-            return ctranslate2.peer(root / "model", root / ctranslate2.JOINT, root / ctranslate2.JOINT)(texts, longest)
-
-    return translate
+    with tempfile.TemporaryDirectory() as place:
+        [package] = folder.glob(f"*{SUFFIX}")
+        with zipfile.ZipFile(package) as archive:
+            archive.extractall(place)
+        [root] = Path(place).iterdir()
+        pieces = root / ctranslate2.JOINT
+        return ctranslate2.peer(root / "model", pieces, pieces)  # which has read them by then
 
 
 def _name(model: Bundle) -> str:

@@ -4,6 +4,7 @@ model.bin  config.json  shared_vocabulary.json      CTranslate2's
 sentencepiece.model                                 or source.spm and target.spm
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def peer(model: Path, *pieces: Path) -> Peer:
     """The same with the SentencePiece files of source and target."""
     import ctranslate2
 
+    ctranslate2.set_log_level(logging.ERROR)  # what it computes in is told otherwise
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
     translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
 
@@ -93,7 +95,7 @@ def peer(model: Path, *pieces: Path) -> Peer:
         found = [result.hypotheses[0] for result in results]
         return [Output(pieces, target.decode(pieces)) for pieces in found]
 
-    return translate
+    return Peer(translate, str(translator.compute_type))
 
 
 def _names(*, joint: bool) -> tuple[str, str]:

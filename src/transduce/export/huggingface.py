@@ -75,7 +75,7 @@ def open_peer(folder: Path) -> Peer:
                 outputs[i] = Output(pieces, tokenizer.decode(row, skip_special_tokens=True))
         return outputs
 
-    return translate
+    return Peer(translate, "float32")
 
 
 @torch.inference_mode()

@@ -16,7 +16,7 @@ from transduce.decoding.engines.support import DECODER, ENCODER
 from transduce.decoding.translator import Translator
 from transduce.errors import UserError
 from transduce.export import graph
-from transduce.export.proof import Output, Peer
+from transduce.export.proof import EXTRA, Output, Peer
 from transduce.machine import cores
 from transduce.model.transformer import Transformer
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
@@ -76,10 +76,10 @@ def open_peer(folder: Path) -> Peer:
     """ONNX Runtime under our search, greedily."""
     config = bundle.read_config(folder)
     tokenizer = Tokenizer.load(folder)
-    decode = replace(config.decode, beam_size=1)
+    decode = replace(config.decode, beam_size=1, max_extra_tokens=EXTRA)
     translator = Translator(OnnxEngine(folder, config.model, cores()), tokenizer, decode)
 
     def translate(texts: Sequence[str], longest: int) -> list[Output]:  # noqa: ARG001
         return [Output(list(each.tokens), each.text) for each in translator.translate(texts)]
 
-    return translate
+    return Peer(translate, "float32")

@@ -18,7 +18,7 @@ from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 
 SENTENCES = 1000  # to be compared on
-LONGEST = 512  # tokens of such a sentence
+LONGEST, EXTRA = 400, 50  # tokens of such a sentence; by how many more its translation may have: together less than 512
 TIE = 1e-3  # in log-probability: two tokens that rounding may decide between
 SAME = 0.99  # of the sentences, at least, come out token for token
 LOSS = 0.3  # BLEU, at most, of what is not exact
@@ -32,7 +32,11 @@ class Output(NamedTuple):
     text: str
 
 
-Peer = Callable[[Sequence[str], int], list[Output]]  # texts, the most tokens of a translation -> what it makes of them
+class Peer(NamedTuple):
+    """Another program, ready to translate greedily."""
+
+    translate: Callable[[Sequence[str], int], list[Output]]  # texts, the most tokens of a translation
+    computes: str  # in what, on this machine
 
 
 class Proof(NamedTuple):
@@ -41,13 +45,14 @@ class Proof(NamedTuple):
     sentences: int
     origin: str
     same: int  # that came out token for token
+    computes: str  # in what the other program did, on the machine where it was compared
     bleu: Comparison | None  # of the model and of an export that isn't exact
 
     def report(self) -> list[str]:
         """Sentences for people."""
         found = [
             f"{self.same:,} of {self.sentences:,} sentences of {self.origin} were translated to the same tokens by the "
-            "model and by this export, both searching greedily."
+            f"model and by this export, which computed in {self.computes}, both searching greedily."
         ]
         if self.bleu is None:
             tie = "In the others two tokens were equally probable, and rounding decided between them."
@@ -72,19 +77,20 @@ def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> P
     differs has to be as probable as ours, within TIE. Another one may lose LOSS BLEU, and not significantly.
     Raises UserError that says how it differs.
     """
-    translator = Translator(TorchEngine([model.model]), model.tokenizer, replace(model.config.decode, beam_size=1))
+    decode = replace(model.config.decode, beam_size=1, max_extra_tokens=EXTRA)
+    translator = Translator(TorchEngine([model.model]), model.tokenizer, decode)
     pairs = _fitting(translator, pairs)
     texts = [pair.source for pair in pairs]
     ours = translator.translate(texts)
     limits = translator.request(texts, model.tokenizer.encode_source(texts)).limits
-    found = peer(texts, max(limits))
+    found = peer.translate(texts, max(limits))
     theirs = [
         Output(output.pieces[:limit], output.text) for output, limit in zip(found, limits, strict=True)
     ]  # where ours has to end, too
     different = [i for i in range(len(texts)) if not _same(ours[i], theirs[i])]
     file = pairs[0].origin.file
     origin = file if file == PHRASEBOOK else "the text that was held out"
-    proof = Proof(len(texts), origin, len(texts) - len(different), None)
+    proof = Proof(len(texts), origin, len(texts) - len(different), peer.computes, None)
     if exact:
         for i in different:
             _refuse_unless_tied(model, texts[i], ours[i], theirs[i], proof)
@@ -153,8 +159,8 @@ def _compare(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: 
     loss = bleu.first.value - bleu.second.value
     if loss > LOSS or (loss > 0 and bleu.p_value < SIGNIFICANT):
         raise UserError(
-            f"The export translates worse than the model, and nothing was written: BLEU {bleu.second.value:.2f} instead "
-            f"of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}); export "
+            f"The export translates worse than the model, and nothing was written: BLEU {bleu.second.value:.2f} "
+            f"instead of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}); export "
             "with --compute-type float32."
         )
     return proof._replace(bleu=bleu)
