@@ -121,15 +121,27 @@ def publish_model(
     card: str,
 ) -> None:
     """Make `folder`, which may hold the run already, a finished model folder; raises UserError if the disk is full."""
-    from safetensors.torch import save_file
-
     needed = sum(weight.numel() * weight.element_size() for weight in weights.values())
     with publish(folder, needed) as aside:
-        (aside / CONFIG).write_text(to_toml(config), encoding="utf-8")
-        tokenizer.save(aside)
-        save_file(weights, aside / WEIGHTS)
-        (aside / METRICS).write_text(json.dumps(metrics, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        (aside / CARD).write_text(card, encoding="utf-8")
+        fill(aside, config, tokenizer, weights, metrics, card)
+
+
+def fill(
+    folder: Path,
+    config: RunConfig,
+    tokenizer: Tokenizer,
+    weights: "dict[str, Tensor]",
+    metrics: dict[str, Any],
+    card: str,
+) -> None:
+    """Write a model into an existing folder, without a manifest."""
+    from safetensors.torch import save_file
+
+    (folder / CONFIG).write_text(to_toml(config), encoding="utf-8")
+    tokenizer.save(folder)
+    save_file(weights, folder / WEIGHTS)
+    (folder / METRICS).write_text(json.dumps(metrics, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(card, encoding="utf-8")
 
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":

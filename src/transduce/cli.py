@@ -18,6 +18,7 @@ from transduce.commands.demo import demo
 from transduce.commands.distill import distill
 from transduce.commands.evaluate import evaluate
 from transduce.commands.export import export
+from transduce.commands.import_model import import_model
 from transduce.commands.info import info
 from transduce.commands.options import options
 from transduce.commands.parse import parse
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "reproduce": reproduce,
     "info": info,
     "export": export,
+    "import": import_model,
     "options": options,
 }
 

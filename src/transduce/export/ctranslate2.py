@@ -16,13 +16,16 @@ from transduce.errors import UserError
 from transduce.export.proof import Output, Peer
 from transduce.machine import cores
 
+SPACE = "\u2581"  # SentencePiece's sign
 JOINT, SOURCE, TARGET = "sentencepiece.model", "source.spm", "target.spm"
 
 
 def usage(model: Bundle) -> str:
     """How it is used, as Markdown."""
     first, second = model.tokenizer.models
-    source, target = _names(joint=first == second)
+    joint = first == second
+    source, target = _names(joint=joint)
+    plain = "" if joint else f'.replace("{SPACE}", " ").strip()'
     return f"""\
 In this folder, with the packages ctranslate2 and sentencepiece:
 
@@ -34,7 +37,7 @@ target = sentencepiece.SentencePieceProcessor(model_file="{target}")
 translator = ctranslate2.Translator(".")
 pieces = source.encode(sys.stdin.read().splitlines(), out_type=str)
 for result in translator.translate_batch(pieces, beam_size=4):
-    print(target.decode(result.hypotheses[0]))
+    print(target.decode(result.hypotheses[0]){plain})
 ```
 
 The end of a source is added by CTranslate2.
@@ -78,6 +81,7 @@ def peer(model: Path, *pieces: Path) -> Peer:
     """The same with the SentencePiece files of source and target."""
     import ctranslate2
 
+    joint = pieces[0] == pieces[1]
     ctranslate2.set_log_level(logging.ERROR)  # what it computes in is told otherwise
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
     translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
@@ -93,9 +97,15 @@ def peer(model: Path, *pieces: Path) -> Peer:
             batch_type="tokens",
         )
         found = [result.hypotheses[0] for result in results]
-        return [Output(pieces, target.decode(pieces)) for pieces in found]
+        texts = [target.decode(each) for each in found]
+        return [Output(each, _plain(text, joint)) for each, text in zip(found, texts, strict=True)]
 
     return Peer(translate, str(translator.compute_type))
+
+
+def _plain(text: str, joint: bool) -> str:
+    """Pieces that one SentencePiece model alone knows stay as they are in what the other puts together."""
+    return text if joint else text.replace(SPACE, " ").strip()
 
 
 def _names(*, joint: bool) -> tuple[str, str]:

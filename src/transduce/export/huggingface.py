@@ -52,8 +52,11 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     _write_tokenizer(model, folder)
 
 
-def open_peer(folder: Path) -> Peer:
-    """The transformers library as others use it; raises UserError if it isn't installed."""
+def open_peer(folder: Path, never: Sequence[int] = ()) -> Peer:
+    """The transformers library as others use it; raises UserError if it isn't installed.
+
+    never: ids that must not come out.
+    """
     try:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
@@ -70,7 +73,7 @@ def open_peer(folder: Path) -> Peer:
         outputs = [Output([], "")] * len(texts)
         for batch in batches(lengths, BATCH):
             inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
-            for i, row in zip(batch, _generate(network, inputs, longest), strict=True):
+            for i, row in zip(batch, _generate(network, inputs, longest, never), strict=True):
                 pieces = tokenizer.convert_ids_to_tokens(row)
                 outputs[i] = Output(pieces, tokenizer.decode(row, skip_special_tokens=True))
         return outputs
@@ -79,12 +82,13 @@ def open_peer(folder: Path) -> Peer:
 
 
 @torch.inference_mode()
-def _generate(network: Any, inputs: Any, longest: int) -> list[list[int]]:
+def _generate(network: Any, inputs: Any, longest: int, never: Sequence[int]) -> list[list[int]]:
     """Greedily; the ids without what they begin and end with."""
     end, start = network.config.eos_token_id, 1
     rows = network.generate(
         input_ids=inputs.input_ids,
         attention_mask=inputs.attention_mask,
+        bad_words_ids=[[token] for token in never] or None,
         num_beams=1,
         do_sample=False,
         max_new_tokens=longest + 1,

@@ -51,7 +51,7 @@ class Proof(NamedTuple):
     def report(self) -> list[str]:
         """Sentences for people."""
         found = [
-            f"{self.same:,} of {self.sentences:,} sentences of {self.origin} were translated to the same tokens by the "
+            f"{self.same:,} of {self.sentences:,} sentences of {self.origin} were translated to the same tokens by our "
             f"model and by this export, which computed in {self.computes}, both searching greedily."
         ]
         if self.bleu is None:
@@ -142,8 +142,8 @@ def _first_difference(model: Bundle, text: str, ours: list[str], theirs: list[st
 
 def _differs(proof: Proof, text: str, ours: str, theirs: str) -> str:
     return (
-        f"The export translates otherwise than the model, and nothing was written: of {proof.sentences:,} sentences "
-        f"{proof.sentences - proof.same:,} differ. '{text}' becomes '{theirs}' instead of '{ours}'."
+        f"It translates otherwise, and nothing was written: of {proof.sentences:,} sentences "
+        f"{proof.sentences - proof.same:,} differ. '{text}' becomes '{ours}' here and '{theirs}' there."
     )
 
 
@@ -159,8 +159,8 @@ def _compare(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: 
     loss = bleu.first.value - bleu.second.value
     if loss > LOSS or (loss > 0 and bleu.p_value < SIGNIFICANT):
         raise UserError(
-            f"The export translates worse than the model, and nothing was written: BLEU {bleu.second.value:.2f} "
-            f"instead of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}); export "
-            "with --compute-type float32."
+            f"The export translates worse, and nothing was written: BLEU {bleu.second.value:.2f} "
+            f"instead of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f})"
+            "; export with --compute-type float32."
         )
     return proof._replace(bleu=bleu)

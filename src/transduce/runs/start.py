@@ -18,7 +18,7 @@ from transduce.model.build import build, count_parameters
 from transduce.preparation import Prepared, is_prepared, open_prepared, prepare
 from transduce.runs.card import vocabulary
 from transduce.tokens.batching import padding_share
-from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
+from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.loop import micro_budget
 from transduce.training.optimizer import make_optimizer
@@ -65,7 +65,7 @@ def clear(out: Path) -> None:
     begun = {path.name for path in (out / bundle.CHECKPOINTS).glob("[!.]*")}
     ours = {bundle.DATA} if is_prepared([str(out / bundle.DATA)]) else set()
     if bundle.CHECKPOINTS in found and begun <= {"step-00000000"}:
-        ours |= {bundle.CHECKPOINTS, JOINT, SOURCE, TARGET}
+        ours |= {bundle.CHECKPOINTS, JOINT, SOURCE, TARGET, PIECES}
     if found - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; give another folder with --out.")
     for name in found - {bundle.DATA}:

@@ -6,6 +6,7 @@ BOS or EOS: whoever makes batches adds them.
 """
 
 import io
+import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
@@ -17,10 +18,12 @@ import sentencepiece
 
 from transduce.config import BOS, EOS, PAD, UNK
 from transduce.errors import UserError
+from transduce.tokens.foreign import Foreign
 from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.words import Rows, Words, pack
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
+PIECES = "tokenizer.pieces.json"  # of an imported vocabulary: its pieces by id
 SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece leaves out lines with some of these when it learns
 COVERAGE = 0.9999  # of the characters of the corpus get a piece of their own; the others are spelled in bytes
@@ -36,10 +39,26 @@ NO_PREFIX = b"\x1a\x02\x18\x00"
 class Tokenizer:
     """The vocabularies of both sides, from serialised SentencePiece models; `source` is None if one serves both.
 
-    `threads` is how many encode at once. Raises ValueError if a model isn't one that `train` could have made.
+    `threads` is how many encode at once. `pieces` is for imported models (see foreign.py): the pieces by id of the
+    target side, and of the source side if its ids are others. Raises ValueError if a model isn't one that `train` could
+    have made.
     """
 
-    def __init__(self, target: bytes, source: bytes | None = None, threads: int = 1) -> None:
+    def __init__(
+        self,
+        target: bytes,
+        source: bytes | None = None,
+        threads: int = 1,
+        pieces: Sequence[Sequence[str]] = (),
+    ) -> None:
+        self._target: _Vocabulary | Foreign
+        self._source: _Vocabulary | Foreign
+        self._foreign = pieces
+        if pieces:
+            self.joint = len(pieces) == 1
+            self._target = Foreign(target, pieces[0], threads)
+            self._source = Foreign(target if source is None else source, pieces[-1], threads)
+            return
         self.joint = source is None
         self._target = _Vocabulary(target, threads)
         self._source = self._target if source is None else _Vocabulary(source, threads)
@@ -71,24 +90,31 @@ class Tokenizer:
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
         """What `save` has written into `folder`; raises UserError that names a missing or damaged file."""
         folder = Path(folder)
+        pieces = _read_pieces(folder / PIECES)
         joint = (folder / JOINT).exists() or not any((folder / name).exists() for name in (SOURCE, TARGET))
         models = []
         for name in [JOINT] if joint else [TARGET, SOURCE]:
             try:
                 models.append((folder / name).read_bytes())
-                _open(models[-1])
+                _open(models[-1], foreign=bool(pieces))
             except FileNotFoundError:
                 raise UserError(f"{folder / name} is missing; take it from another copy of this folder.") from None
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder / name} can't be read: {error}; take it from another copy.") from None
-        return cls(models[0], None if joint else models[1], threads)
+        try:
+            return cls(models[0], None if joint else models[1], threads, pieces)
+        except ValueError as error:
+            raise UserError(f"The vocabulary in {folder} is damaged: {error}; take it from another copy.") from None
 
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
-        models = {JOINT: self._target} if self.joint else {SOURCE: self._source, TARGET: self._target}
-        for name, vocabulary in models.items():
-            (Path(folder) / name).write_bytes(vocabulary.model)
-        return list(models)
+        source, target = self.models
+        files = {JOINT: target} if source == target else {SOURCE: source, TARGET: target}
+        if self._foreign:
+            files[PIECES] = json.dumps(self._foreign, ensure_ascii=False, indent=0).encode()
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        return list(files)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of source texts; an empty text has none."""
@@ -147,6 +173,8 @@ class Tokenizer:
 
     def target_symbols(self) -> dict[int, str]:
         """The words that are pieces of the target vocabulary by design, by id; none, unless it was made of symbols."""
+        if isinstance(self._target, Foreign):
+            return {}
         processor, found = self._target.processor, dict[int, str]()
         for token in range(UNK + 1, processor.get_piece_size()):
             if processor.is_byte(token):
@@ -162,7 +190,7 @@ class Tokenizer:
     @property
     def is_foreign(self) -> bool:
         """Whether the ids are not those of the SentencePiece models."""
-        return False
+        return bool(self._foreign)
 
     @property
     def source_size(self) -> int:
@@ -231,13 +259,28 @@ class _Vocabulary:
         return self.processor.id_to_piece([int(token) for token in ids])
 
 
-def _open(model: bytes) -> sentencepiece.SentencePieceProcessor:
+def _read_pieces(file: Path) -> list[list[str]]:
+    """What `save` wrote of an imported vocabulary, if it is one; raises UserError that names a damaged file."""
+    try:
+        pieces = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} can't be read: {error}; take it from another copy.") from None
+    if not (isinstance(pieces, list) and 1 <= len(pieces) <= 2 and all(isinstance(each, list) for each in pieces)):
+        raise UserError(f"{file} is damaged: it is not one or two lists of pieces; take it from another copy.")
+    return pieces
+
+
+def _open(model: bytes, *, foreign: bool = False) -> sentencepiece.SentencePieceProcessor:
     if not model:
         raise ValueError("it is empty")
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
         raise ValueError("it is not a whole SentencePiece model") from None
+    if foreign:
+        return processor
     special = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
     if special != (PAD, BOS, EOS, UNK) or processor.piece_to_id("<0xFF>") == UNK:
         raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
