@@ -82,12 +82,9 @@ def _check(folder: Path, config: Mapping[str, Any]) -> None:
         found = config.get(name, None if name in SAID else value)
         if found != value:
             raise UserError(f"{where} has {name} = {found}, and only models with {value} can be imported.")
-    for ours, theirs in (
-        ("encoder_attention_heads", "decoder_attention_heads"),
-        ("encoder_ffn_dim", "decoder_ffn_dim"),
-    ):
-        if config.get(ours) != config.get(theirs):
-            raise UserError(f"{where} has other {ours} than {theirs}; here they must be the same.")
+    for name in ("attention_heads", "ffn_dim"):
+        if config.get(f"encoder_{name}") != config.get(f"decoder_{name}"):
+            raise UserError(f"{where} has another encoder_{name} than decoder_{name}; here they must be the same.")
     if config.get("activation_function") not in marian.ACTIVATIONS:
         raise UserError(
             f"{where} has activation_function = {config.get('activation_function')}; "
@@ -186,9 +183,8 @@ def _weights(
     found = {layer.ours: marian.to_ours(theirs[layer.theirs], layer.channels) for layer in layers}
     for name, (matrix, side) in embeddings.items():
         if max(side.rows) >= len(matrix):
-            raise UserError(
-                f"{folder / marian.VOCABULARY} has id {max(side.rows)}, but there are {len(matrix)} vectors."
-            )
+            file = folder / marian.VOCABULARY
+            raise UserError(f"{file} has the id {max(side.rows)}, but there are {len(matrix)} vectors.")
         found[name] = marian.to_ours(matrix, 1)[side.rows]
     bias = theirs.get(marian.BIAS, torch.zeros(1, len(embedding)))[0, target.rows].clone()
     for one_of_ours, other in ((PAD, BOS), (BOS, EOS)):
@@ -219,9 +215,10 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     file = folder / marian.WEIGHTS
     if not file.exists() and (folder / PICKLED).exists():
         raise UserError(
-            f"{folder} holds {PICKLED}, which is a Python program when it is opened, and isn't opened here. If you trust "
-            f'it, have transformers write {marian.WEIGHTS}: python -c "from transformers import MarianMTModel as M, '
-            f"MarianTokenizer as T; [each.from_pretrained('{folder}').save_pretrained('NEW') for each in (M, T)]\""
+            f"{folder} holds {PICKLED}, which can run any program when it is opened, and isn't opened here. If you "
+            f'trust it, let transformers write {marian.WEIGHTS} into a folder NEW: python -c "import transformers as t; '
+            f"[each.from_pretrained('{folder}').save_pretrained('NEW') for each in (t.MarianMTModel, t.MarianTokenizer)"
+            ']"'
         )
     try:
         return load_file(file)

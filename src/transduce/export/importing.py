@@ -1,4 +1,4 @@
-"""A Marian model in Hugging Face's form becomes a model folder: written aside, compared with the original, then kept."""
+"""A Marian model in Hugging Face's form becomes a model folder: written aside, compared with it, then kept."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
