@@ -4,6 +4,7 @@ model.bin  config.json  shared_vocabulary.json      CTranslate2's
 sentencepiece.model                                 or source.spm and target.spm
 """
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from transduce.decoding.engines.conversion import Pieces, convert
 from transduce.errors import UserError
 from transduce.export.proof import Output, Peer
 from transduce.machine import cores
+from transduce.tokens.foreign import is_code, without_code
 
 SPACE = "\u2581"  # SentencePiece's sign
 JOINT, SOURCE, TARGET = "sentencepiece.model", "source.spm", "target.spm"
@@ -26,6 +28,8 @@ def usage(model: Bundle) -> str:
     joint = first == second
     source, target = _names(joint=joint)
     plain = "" if joint else f'.replace("{SPACE}", " ").strip()'
+    known = [piece for piece in model.tokenizer.source_pieces(range(model.tokenizer.source_size)) if is_code(piece)]
+    codes = f"The language to translate to, such as {known[0]}, is a piece of its own, the first.\n" if known else ""
     return f"""\
 In this folder, with the packages ctranslate2 and sentencepiece:
 
@@ -41,7 +45,7 @@ for result in translator.translate_batch(pieces, beam_size=4):
 ```
 
 The end of a source is added by CTranslate2.
-"""
+{codes}"""
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
@@ -84,11 +88,15 @@ def peer(model: Path, *pieces: Path) -> Peer:
     joint = pieces[0] == pieces[1]
     ctranslate2.set_log_level(logging.ERROR)  # what it computes in is told otherwise
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
+    [vocabulary] = [*model.glob("shared_vocabulary.json"), *model.glob("source_vocabulary.json")]
+    known = {*json.loads(vocabulary.read_bytes())}
     translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
 
     def translate(texts: Sequence[str], longest: int) -> list[Output]:
+        parted = [without_code(text, known) for text in texts]
+        rows = source.encode([text for _, text in parted], out_type=str)
         results = translator.translate_batch(
-            source.encode(list(texts), out_type=str),
+            [code + row for (code, _), row in zip(parted, rows, strict=True)],
             beam_size=1,
             max_decoding_length=longest,
             min_decoding_length=0,

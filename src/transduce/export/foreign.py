@@ -214,11 +214,13 @@ def _is_sinusoid(table: Tensor) -> bool:
 def _read_weights(folder: Path) -> dict[str, Tensor]:
     file = folder / marian.WEIGHTS
     if not file.exists() and (folder / PICKLED).exists():
+        program = (
+            "import transformers as t; "
+            f"[each.from_pretrained('{folder}').save_pretrained('NEW') for each in (t.MarianMTModel, t.MarianTokenizer)]"
+        )
         raise UserError(
             f"{folder} holds {PICKLED}, which can run any program when it is opened, and isn't opened here. If you "
-            f'trust it, let transformers write {marian.WEIGHTS} into a folder NEW: python -c "import transformers as t; '
-            f"[each.from_pretrained('{folder}').save_pretrained('NEW') for each in (t.MarianMTModel, t.MarianTokenizer)"
-            ']"'
+            f'trust it, let transformers write {marian.WEIGHTS} into a folder NEW: python -c "{program}"'
         )
     try:
         return load_file(file)

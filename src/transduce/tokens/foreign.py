@@ -5,7 +5,7 @@ unknown (UNK); some in the list are made by the other model alone. What a text l
 normalisation, unknown pieces, spaces at its ends) is lost there, too: here decode(encode(text)) need not be the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import sentencepiece
 
@@ -31,12 +31,11 @@ class Foreign:
             raise ValueError("it is not a whole SentencePiece model") from None
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """What is unknown is UNK; a code of a language is a piece."""
-        codes, lines = zip(*map(_without_code, texts), strict=True) if texts else ((), ())
-        rows = self._processor.encode(list(lines), out_type=str, num_threads=self.threads)
-        return pack(
-            [[self._ids.get(piece, UNK) for piece in code + row] for code, row in zip(codes, rows, strict=True)]
-        )
+        """What is unknown is UNK, a code of a language is a piece; half of a surrogate pair becomes "?"."""
+        parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
+        rows = self._processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
+        cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
+        return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """As one line each, without spaces at the ends."""
@@ -48,8 +47,12 @@ class Foreign:
         return [self._pieces[int(token)] for token in ids]
 
 
-def _without_code(text: str) -> tuple[list[str], str]:
-    """The code at the beginning of a text, if there is one, and the rest; half of a surrogate pair becomes "?"."""
-    text = text.encode("utf-8", "replace").decode("utf-8")
+def is_code(piece: str) -> bool:
+    """Whether a piece names the language to translate to."""
+    return piece.startswith(CODE) and piece.endswith(CODE_END)
+
+
+def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
+    """The code at the beginning of a text, if it is one of the pieces, and the rest."""
     end = text.find(CODE_END) + len(CODE_END)
-    return ([text[:end]], text[end:]) if text.startswith(CODE) and end >= len(CODE_END) else ([], text)
+    return ([text[:end]], text[end:]) if text.startswith(CODE) and text[:end] in pieces else ([], text)
