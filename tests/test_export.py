@@ -201,11 +201,11 @@ def make_marian(folder: Path, *, activation: str = "swish", separate: bool = Fal
     sizes = []
     for name, pieces in texts.items():
         code = [">>de<<"] if activation == "swish" else []
-        vocabulary = {piece: i for i, piece in enumerate(["</s>", "<unk>", *pieces, *code, "<pad>"])}
-        if separate:  # padding has one id
-            vocabulary["<pad>"] = 200
-        (folder / name).write_text(json.dumps(vocabulary), encoding="utf-8")
-        sizes.append(201 if separate else len(vocabulary))
+        codes = [">>de<<"] if activation == "swish" else []
+        fillers = [f"filler{i}" for i in range(50 - len(pieces))] if separate else []  # padding has one id
+        listed = ["</s>", "<unk>", *pieces, *codes, *fillers, "<pad>"]
+        (folder / name).write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), encoding="utf-8")
+        sizes.append(len(listed))
     described = {"source_lang": "en", "target_lang": "de", "separate_vocabs": separate}
     (folder / "tokenizer_config.json").write_text(json.dumps(described), encoding="utf-8")
     config = transformers.MarianConfig(

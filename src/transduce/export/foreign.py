@@ -215,8 +215,8 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     file = folder / marian.WEIGHTS
     if not file.exists() and (folder / PICKLED).exists():
         program = (
-            "import transformers as t; "
-            f"[each.from_pretrained('{folder}').save_pretrained('NEW') for each in (t.MarianMTModel, t.MarianTokenizer)]"
+            "from transformers import MarianMTModel as Model, MarianTokenizer as Tokenizer; "
+            f"[each.from_pretrained('{folder}').save_pretrained('NEW') for each in (Model, Tokenizer)]"
         )
         raise UserError(
             f"{folder} holds {PICKLED}, which can run any program when it is opened, and isn't opened here. If you "
