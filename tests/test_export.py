@@ -200,7 +200,6 @@ def make_marian(folder: Path, *, activation: str = "swish", separate: bool = Fal
         texts["target_vocab.json"] = target
     sizes = []
     for name, pieces in texts.items():
-        code = [">>de<<"] if activation == "swish" else []
         codes = [">>de<<"] if activation == "swish" else []
         fillers = [f"filler{i}" for i in range(50 - len(pieces))] if separate else []  # padding has one id
         listed = ["</s>", "<unk>", *pieces, *codes, *fillers, "<pad>"]

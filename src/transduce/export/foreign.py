@@ -126,7 +126,7 @@ def _sides(folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
     if shared:
         return target, None
     pad, eos, unk = (vocabulary[name] for name in names.values())
-    return target, _side(vocabulary, [pad, pad, eos, unk])
+    return target, _side(vocabulary, [pad, vocabulary.get(target.pieces[BOS], pad), eos, unk])
 
 
 def _side(vocabulary: Mapping[str, int], special: Sequence[int]) -> Side:
