@@ -1,7 +1,11 @@
 """An export translates as the model does, or isn't written; what is imported translates as it did."""
 
+import io
 import json
+import re
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,19 +15,30 @@ from typing import Any
 import pytest
 import sentencepiece
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import transduce
-from corpora import reverse_texts
+from command_line import run
+from corpora import reverse_texts, write_texts
 from transduce import bundle
-from transduce.config import ModelConfig, RunConfig, configure
+from transduce.config import ModelConfig, RunConfig, configure, options
 from transduce.corpus.pairs import Origin, Pair
 from transduce.decoding.engines.support import FORMATS, TABLE, Format, unknown_to
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.held_out import PHRASEBOOK
+from transduce.decoding.translator import Translator
 from transduce.errors import UserError
-from transduce.export import exporting, huggingface
+from transduce.export import exporting, huggingface, proof
 from transduce.export.exporting import FORMS, export
 from transduce.export.importing import import_model
+from transduce.export.proof import Output, Peer
+from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq
+from transduce.tokens.foreign import Foreign
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.loss import smoothed_cross_entropy
 
 SIZES = {
     "model.d_model": 32,
@@ -38,8 +53,8 @@ SIZES = {
 VOCABULARY = 290
 
 
-def make_model(folder: Path, options: dict[str, Any], *, joint: bool = True, held_out: int = 40) -> Path:
-    """A model folder with random weights, so large that everything matters."""
+def make_model(folder: Path, changed: dict[str, Any], *, joint: bool = True, held_out: int = 40) -> Path:
+    """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
     sources, targets = reverse_texts(300, seed=0)
     tokenizer = Tokenizer.train(sources, targets, vocab_size=VOCABULARY, joint=joint)
     sizes = {
@@ -47,15 +62,26 @@ def make_model(folder: Path, options: dict[str, Any], *, joint: bool = True, hel
         "model.source_vocab_size": 0 if joint else tokenizer.source_size,
         "data.joint": joint,
     }
-    config = configure({**SIZES, **sizes, **options})
+    config = configure({**SIZES, **sizes, **changed})
     model, generator = build(config.model), torch.Generator().manual_seed(0)
     for weight in model.parameters():
-        weight.data.mul_(1.6).add_(torch.randn(weight.shape, generator=generator), alpha=0.1)
+        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
+    learn(model, make_batch(tokenizer.encode_source(sources), tokenizer.encode_target(targets)))
     (folder / bundle.DATA).mkdir(parents=True)
     lines = [json.dumps({"source": s, "target": t}) for s, t in zip(*reverse_texts(held_out, seed=1), strict=True)]
     (folder / bundle.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     bundle.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
     return folder
+
+
+def learn(model: Seq2Seq, batch: Batch) -> None:
+    """Some updates, until the translations differ and end."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(40):
+        loss = smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss / batch.num_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -94,8 +120,8 @@ def test_an_export_translates_as_the_model_does_or_is_refused(form, name, models
             export(folder, form, tmp_path / "out")
         assert not list(tmp_path.iterdir())
         return
-    proof = export(folder, form, tmp_path / "out")
-    assert proof.sentences == 40 and proof.same == 40
+    found = export(folder, form, tmp_path / "out")
+    assert found.sentences == found.same == 40
     bundle.verify(tmp_path / "out", hashes=True)
     assert "40 of 40 sentences" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
@@ -121,7 +147,7 @@ def test_what_is_refused_is_what_the_table_says(models):
         trees = configure({"data.symbols": True, "data.joint": False})
         assert "trees" in unknown_to(form, trees) or "data.joint" in unknown_to(form, trees)
         assert not unknown_to(form, configure({"model.d_k": 64, "model.d_v": 64}))  # what 0 stands for
-    assert set(TABLE) <= {option.name for option in transduce.config.options()}
+    assert set(TABLE) <= {option.name for option in options()}
 
 
 # -- the proof ---------------------------------------------------------------------------------------------
@@ -167,6 +193,157 @@ def test_a_wrong_weight_is_found_and_nothing_is_written(form, models, tmp_path, 
     with pytest.raises(UserError, match=r"nothing was written: of 40 sentences \d+ differ\. '.*' becomes '.*' here"):
         export(folder, form, tmp_path / "place" / "out")
     assert not (tmp_path / "place").exists()
+
+
+def greedy(model: bundle.Bundle, texts: list[str]) -> list[Output]:
+    """What the model translates."""
+    config = replace(model.config.decode, beam_size=1)
+    found = Translator(TorchEngine([model.model]), model.tokenizer, config).translate(texts)
+    return [Output(list(each.tokens), each.text) for each in found]
+
+
+def says(outputs: list[Output]) -> Peer:
+    """Another program, whatever it is asked."""
+    return Peer(lambda *_: outputs, "float32")
+
+
+def test_only_a_tie_may_be_decided_otherwise(models, monkeypatch):
+    model, texts = bundle.load(models("gelu and a bias")), reverse_texts(100, seed=3)[0]
+    pairs = [Pair(text, text, Origin("a test", 1)) for text in texts]
+    ours = greedy(model, texts)
+    assert proof.prove(model, pairs, says(ours), exact=True).same == 100
+    place = next(i for i, output in enumerate(ours) if len(output.pieces) > 3)
+    pieces, text = ours[place]
+    for other in ([*pieces[:-1], "<s>"], pieces[:-1], ["no piece"], [], ["<s>", *pieces]):
+        outputs = [*ours[:place], Output(other, text), *ours[place + 1 :]]
+        with pytest.raises(UserError, match="of 100 sentences 1 differ"):
+            proof.prove(model, pairs, says(outputs), exact=True)
+    retold = [output._replace(text="x") for output in ours]
+    with pytest.raises(UserError, match="of 100 sentences 100 differ"):  # the same pieces, put together otherwise
+        proof.prove(model, pairs, says(retold), exact=True)
+    monkeypatch.setattr(proof, "TIE", 1e9)
+    outputs = [*ours[:place], Output([*pieces[:-1], "<s>"], text), *ours[place + 1 :]]
+    assert proof.prove(model, pairs, says(outputs), exact=True).same == 99
+    with pytest.raises(UserError, match="of 50 sentences 1 differ"):  # fewer than 99 %
+        proof.prove(model, pairs[place : place + 50], says(outputs[place : place + 50]), exact=True)
+
+
+def test_what_is_not_exact_is_judged_by_bleu(models):
+    model, texts = bundle.load(models("post")), reverse_texts(200, seed=3)[0]
+    ours = greedy(model, texts)
+    pairs = [Pair(text, output.text, Origin("a test", 1)) for text, output in zip(texts, ours, strict=True)]
+    found = proof.prove(model, pairs, says(ours), exact=False)
+    assert found.bleu and found.bleu.first.value == found.bleu.second.value == pytest.approx(100)
+    assert "BLEU 100.00 instead of 100.00" in found.report()[1] and "1,000 or more" in found.report()[2]
+    with pytest.raises(UserError, match="translates worse, and nothing was written: BLEU"):
+        proof.prove(model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False)
+    gone = [pair._replace(origin=Origin(PHRASEBOOK, 1)) for pair in pairs]
+    other = model._replace(config=replace(model.config, data=replace(model.config.data, target="fr")))
+    with pytest.raises(UserError, match="give sentences with their translations by --valid"):
+        proof.prove(other, gone, says(ours), exact=False)
+
+
+def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path):
+    sizes = []
+    for compute_type in ("float32", "int8"):
+        out = tmp_path / compute_type
+        export(models("silu"), "ctranslate2", out, compute_type)
+        sizes.append((out / "model.bin").stat().st_size)
+    assert sizes[1] < sizes[0]
+    card = (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
+    assert "weights in int8" in card and "BLEU" in card
+
+
+# -- used as README.md says ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["ctranslate2", "huggingface", "onnx"])
+@pytest.mark.parametrize("name", ["post", "separate"])
+def test_the_program_in_its_readme_translates(form, name, models, tmp_path):
+    export(models(name), form, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    [program] = re.findall("```python\n(.*?)```", card, re.DOTALL)
+    texts = reverse_texts(5, seed=8)[0]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        input="".join(f"{text}\n" for text in texts),
+        cwd=tmp_path / "out",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split("\n")) == 6
+    if form == "onnx":  # which searches greedily, and ends as ours does
+        assert done.stdout.split("\n")[:5] == [each.text for each in greedy(bundle.load(models(name)), texts)]
+
+
+def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsys):
+    export(models("dot"), "onnx", tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("encoder.onnx", "decoder.onnx", "config.toml", "tokenizer.model", "README.md", "manifest.json")
+    }
+    texts = [*reverse_texts(30, seed=7)[0], ""]
+    own, exported = (transduce.load(folder, engine="torch") for folder in (models("dot"), models("dot")))
+    exported = transduce.load(tmp_path / "out")
+    assert exported.engine.name == "ONNX Runtime"
+    expected, found = own.translate(texts, n_best=3), exported.translate(texts, n_best=3)
+    assert [each.text for each in found] == [each.text for each in expected]
+    scores = [[best.score for each in some for best in (each, *each.alternatives)] for some in (expected, found)]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-3)
+    targets = [each.text for each in expected]
+    reported = [[each.log_prob for each in translator.score(texts, targets)] for translator in (own, exported)]
+    assert reported[1] == pytest.approx(reported[0], abs=1e-2)
+    (tmp_path / "texts").write_text("ka lo\n\nmi nu\n", encoding="utf-8")
+    status, said, error = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "texts")
+    assert status == 0 and len(said.split("\n")) == 4, error
+    with pytest.raises(UserError, match="have an engine of their own"):
+        transduce.load(tmp_path / "out", engine="int8")
+    with pytest.raises(UserError, match="have an engine of their own"):
+        transduce.load([models("dot"), tmp_path / "out"])
+    (tmp_path / "out" / "decoder.onnx").write_bytes(b"nothing")
+    with pytest.raises(UserError, match="is damaged"):
+        transduce.load(tmp_path / "out")
+
+
+def test_onnx_knows_any_length(models, tmp_path):
+    export(models("post"), "onnx", tmp_path / "out")
+    text = " ".join(reverse_texts(300, seed=7)[0])
+    own, exported = transduce.load(models("post"), engine="torch"), transduce.load(tmp_path / "out")
+    scores = [each.score([text], ["zu fe"])[0].log_prob for each in (own, exported)]
+    assert len(own.tokenizer.encode_source([text])[0]) > 1100 and scores[1] == pytest.approx(scores[0], abs=1e-2)
+
+
+def test_a_package_for_argos_holds_what_it_reads(models, tmp_path):
+    export(models("post"), "argos", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
+        metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
+        names = {name.removeprefix("translate-en_de-1_0/") for name in archive.namelist()}
+    assert {"sentencepiece.model", "README.md", "metadata.json", "model/model.bin", "model/config.json"} <= names
+    assert metadata["from_code"] == "en" and metadata["to_name"] == "German" and metadata["type"] == "translate"
+
+
+def test_export_as_a_command(models, tmp_path, capsys):
+    out = tmp_path / "out"
+    files = write_texts(tmp_path, "valid", 12, seed=4)
+    status, said, error = run(capsys, "export", models("post"), "--to", "ctranslate2", "--out", out, "--valid", *files)
+    assert status == 0 and said.startswith("12 of 12 sentences") and "README.md says how it is used" in said, error
+    kept = b"".join(path.read_bytes() for path in out.iterdir())
+    sentences = reverse_texts(12, seed=4)
+    assert not any(text.encode() in kept for text in (*sentences[0], *sentences[1]))
+    for arguments, why in {
+        ("--to", "ctranslate2", "--out", out): "exists already",
+        ("--to", "onnx", "--out", tmp_path / "x", "--compute-type", "int8"): "onnx is written in float32",
+        ("--to", "argos", "--out", tmp_path / "x", "--compute-type", "int7"): "--compute-type int7: int7 is not",
+        ("--to", "marian", "--out", tmp_path / "x"): 'Invalid value "marian"',
+    }.items():
+        status, _, error = run(capsys, "export", models("post"), *arguments)
+        assert status == 2 and why in error
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "config.toml").write_bytes((models("post") / "config.toml").read_bytes())
+    status, _, error = run(capsys, "export", tmp_path / "unfinished", "--to", "onnx", "--out", tmp_path / "x")
+    assert status == 2 and "is not finished" in error
 
 
 # -- import ------------------------------------------------------------------------------------------------
@@ -289,8 +466,8 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
             with pytest.raises(UserError, match="argos: it has one"):
                 export(tmp_path / "model", form, tmp_path / form)
             continue
-        proof = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)
-        assert proof.same == proof.sentences == len(pairs)
+        found = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)
+        assert found.same == found.sentences == len(pairs)
     assert by_transformers(tmp_path / "huggingface", []) == expected
     again = import_model(tmp_path / "huggingface", tmp_path / "again", pairs=sentences())
     assert again.proof and again.proof.same == len(sentences())
@@ -298,3 +475,122 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     for key, weight in weights[0].items():
         if key != "output_bias":  # of what never comes out
             assert torch.equal(weight, weights[1][key])
+
+
+def test_what_is_imported_is_trained_further(marians, tmp_path, capsys):
+    status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
+    assert status == 0, error
+    assert re.search(r"(99\d|1,000) of 1,000 sentences of the phrasebook were translated to the same tokens", said)
+    files = write_texts(tmp_path, "train", 200, seed=2)
+    options = ["train.steps=20", "train.warmup=5", "data.max_tokens=256", "train.threads=1", "data.holdout=10"]
+    arguments = ["--init", tmp_path / "model", "--train", *files, "--out", tmp_path / "tuned", *options]
+    status, _, error = run(capsys, "train", *arguments)
+    assert status == 0, error
+    before, after = (bundle.load(tmp_path / name) for name in ("model", "tuned"))
+    assert after.config.data.target == "fr" and after.tokenizer.same_pieces(before.tokenizer)
+    for name, weight in before.model.named_parameters():
+        moved = not torch.equal(weight, after.model.get_parameter(name))
+        assert moved or name == "output_bias"
+    assert after.model.output_bias is not None and not torch.equal(after.model.output_bias, before.model.output_bias)
+    export(tmp_path / "tuned", "huggingface", tmp_path / "out")
+    texts = reverse_texts(30, seed=9)[0]
+    translated = [each.text for each in transduce.load(tmp_path / "tuned").translate(texts)]
+    assert len(translated) == len(texts)
+    status, said, _ = run(capsys, "info", tmp_path / "model")
+    assert status == 0 and "exports to  ctranslate2, huggingface, onnx" in said
+
+
+def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tmp_path, monkeypatch):
+    def fill(folder: Path, *rest: Any) -> None:
+        bundle_fill(folder, *rest)
+        disturb(folder / bundle.WEIGHTS, rest[2]["decoder.1.residual.2.norm.weight"])
+
+    bundle_fill = bundle.fill
+    monkeypatch.setattr(bundle, "fill", fill)
+    with pytest.raises(UserError, match="nothing was written"):
+        import_model(marians("relu"), tmp_path / "model", pairs=sentences())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"model_type": "bart"}, "model_type = bart"),
+        ({"scale_embedding": False}, "scale_embedding = False"),
+        ({"normalize_before": True}, "normalize_before = True"),
+        ({"decoder_ffn_dim": 32}, "another encoder_ffn_dim than decoder_ffn_dim"),
+        ({"activation_function": "gelu_new"}, "activation_function = gelu_new; relu, gelu"),
+        ({"decoder_layers": 3}, r"lacks model\.decoder\.layers\.2\."),
+        ({"decoder_layers": 1}, r"has no place for: model\.decoder\.layers\.1\."),
+        ({"eos_token_id": 3}, "eos_token_id = 3"),
+    ],
+)
+def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    for file in marians("relu").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf-8")
+    with pytest.raises(UserError, match=why):
+        import_model(folder, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"])
+def test_what_is_missing_is_named_and_a_pickle_is_never_opened(missing, marians, tmp_path):
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    for file in marians("relu").iterdir():
+        if file.name != missing:
+            (folder / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(UserError, match=re.escape(missing)):
+        import_model(folder, tmp_path / "model")
+    if missing == "model.safetensors":
+        (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
+        with pytest.raises(UserError, match=r"isn't opened here\..*save_pretrained"):
+            import_model(folder, tmp_path / "model")
+
+
+letters = st.text("ab \u2603\u00c9\ufb01\u3000>", max_size=12)
+
+
+@given(st.lists(letters, max_size=4))
+def test_a_foreign_vocabulary_gives_the_pieces_that_its_model_cuts_or_what_is_unknown(texts):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=FOREIGN)
+    own = [processor.id_to_piece(i) for i in range(processor.get_piece_size())][3::2]
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", *own, "another"]
+    vocabulary = Foreign(FOREIGN, pieces)
+    for text, ids in zip(texts, vocabulary.encode(texts).lists(), strict=True):
+        cut = processor.encode(text, out_type=str)
+        assert vocabulary.pieces(ids) == [piece if piece in own else "<unk>" for piece in cut]
+    rows = [[4, len(pieces) - 1, 2, 3], []]
+    assert vocabulary.decode(rows) == [(own[0] + "another").replace("\u2581", " ").strip(), ""]
+
+
+def make_foreign() -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["ab ba abab", "a \u00c9 b fi"] * 9),
+        model_writer=model,
+        vocab_size=16,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+FOREIGN = make_foreign()
+
+
+def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b"]
+    tokenizer = Tokenizer(FOREIGN, pieces=[pieces])
+    tokenizer.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.is_foreign and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
+    assert loaded.encode_source(["a b"]) == tokenizer.encode_source(["a b"])
+    for damage in ('["a"]', "[[]]", "{", '[["a", "a", "b", "c", "d"]]'):
+        (tmp_path / "tokenizer.pieces.json").write_text(damage, encoding="utf-8")
+        with pytest.raises(UserError, match="another copy"):
+            Tokenizer.load(tmp_path)
