@@ -327,7 +327,11 @@ def test_export_as_a_command(models, tmp_path, capsys):
     out = tmp_path / "out"
     files = write_texts(tmp_path, "valid", 12, seed=4)
     status, said, error = run(capsys, "export", models("post"), "--to", "ctranslate2", "--out", out, "--valid", *files)
-    assert status == 0 and said.startswith("12 of 12 sentences") and "README.md says how it is used" in said, error
+    assert (
+        status == 0
+        and said.startswith("12 of 12 sentences of valid.src were")
+        and "README.md says how it is used" in said
+    ), error
     kept = b"".join(path.read_bytes() for path in out.iterdir())
     sentences = reverse_texts(12, seed=4)
     assert not any(text.encode() in kept for text in (*sentences[0], *sentences[1]))

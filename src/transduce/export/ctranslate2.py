@@ -39,7 +39,7 @@ import sys, ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="{source}")
 target = sentencepiece.SentencePieceProcessor(model_file="{target}")
 translator = ctranslate2.Translator(".")
-pieces = source.encode(sys.stdin.read().splitlines(), out_type=str)
+pieces = source.encode([line.rstrip("\\n") for line in sys.stdin], out_type=str)
 for result in translator.translate_batch(pieces, beam_size=4):
     print(target.decode(result.hypotheses[0]){plain})
 ```

@@ -36,7 +36,7 @@ import sys
 from transformers import MarianMTModel, MarianTokenizer
 
 tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
-batch = tokenizer(sys.stdin.read().splitlines(), return_tensors="pt", padding=True)
+batch = tokenizer([line.rstrip("\\n") for line in sys.stdin], return_tensors="pt", padding=True)
 for text in tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True):
     print(text)
 ```
@@ -75,7 +75,8 @@ def open_peer(folder: Path, never: Sequence[int] = ()) -> Peer:
             inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
             for i, row in zip(batch, _generate(network, inputs, longest, never), strict=True):
                 pieces = tokenizer.convert_ids_to_tokens(row)
-                outputs[i] = Output(pieces, tokenizer.decode(row, skip_special_tokens=True))
+                text = tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+                outputs[i] = Output(pieces, text)
         return outputs
 
     return Peer(translate, "float32")

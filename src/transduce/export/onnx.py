@@ -4,6 +4,7 @@ encoder.onnx  decoder.onnx      see decoding/engines/onnx.py
 config.toml  tokenizer.model    ours
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,8 @@ import numpy as np, onnxruntime, sentencepiece
 source, target = (sentencepiece.SentencePieceProcessor(model_file=name) for name in {names})
 encoder, decoder = (onnxruntime.InferenceSession(f"{{name}}.onnx") for name in ("encoder", "decoder"))
 state = [each for each in decoder.get_inputs() if each.name.startswith(("keys_", "values_"))]
-for line in sys.stdin.read().splitlines():
-    ids = np.array([source.encode(line) + [{end}]])
+for line in sys.stdin:
+    ids = np.array([source.encode(line.rstrip("\\n")) + [{end}]])
     memory = dict(zip([each.name for each in encoder.get_outputs()], encoder.run(None, {{"source": ids}})))
     past = {{each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32) for each in state}}
     tokens = [{begin}]
@@ -53,7 +54,7 @@ def usage(model: Bundle) -> str:
     text = f"With our beam search, transduce and the package onnxruntime:\n\n```\n{command}\n```\n"
     if tokenizer.is_foreign:  # whose ids are not SentencePiece's
         return text
-    names = (JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET)
+    names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     return text + PROGRAM.format(names=names, begin=BOS, end=EOS, never=[PAD, BOS, UNK])
 
 

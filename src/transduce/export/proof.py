@@ -5,6 +5,7 @@ Both search greedily, for every library ends a beam by another rule.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from transduce.bundle import Bundle
@@ -16,6 +17,7 @@ from transduce.decoding.translator import CUT, Translation, Translator
 from transduce.errors import UserError
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
+from transduce.preparation import VALID
 
 SENTENCES = 1000  # to be compared on
 LONGEST, EXTRA = 400, 50  # tokens of such a sentence; by how many more its translation may have: together less than 512
@@ -88,9 +90,7 @@ def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> P
         Output(output.pieces[:limit], output.text) for output, limit in zip(found, limits, strict=True)
     ]  # where ours has to end, too
     different = [i for i in range(len(texts)) if not _same(ours[i], theirs[i])]
-    file = pairs[0].origin.file
-    origin = file if file == PHRASEBOOK else "the text that was held out"
-    proof = Proof(len(texts), origin, len(texts) - len(different), peer.computes, None)
+    proof = Proof(len(texts), _origin(pairs[0].origin.file), len(texts) - len(different), peer.computes, None)
     if exact:
         for i in different:
             _refuse_unless_tied(model, texts[i], ours[i], theirs[i], proof)
@@ -111,6 +111,12 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
             "was written."
         )
     return fitting
+
+
+def _origin(file: str) -> str:
+    """Where sentences come from, for people; the path of a file is nobody's business."""
+    name = Path(file).name
+    return {PHRASEBOOK: PHRASEBOOK, VALID: "the text that the training held out"}.get(name, name)
 
 
 def _same(ours: Translation, theirs: Output) -> bool:
