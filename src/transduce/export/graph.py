@@ -19,7 +19,7 @@ from transduce.model.transformer import Transformer
 
 OPSET, FORMAT = 17, 8  # the first with LayerNormalization; what was written then is read by every later runtime
 FLOAT = 1  # its number there
-MOST = 2**31 - 1  # bytes of a graph
+MOST = 2**31 - 2**20  # bytes of the weights of a graph
 
 
 class Graph:
@@ -57,11 +57,12 @@ class Graph:
         """The whole as a file's content; inputs and outputs: as `tensor` describes them."""
         from onnx import checker, helper
 
+        size = sum(len(each.raw_data) for each in self._weights.values())
+        if size > MOST:
+            raise ValueError(f"it has {size:,} bytes, and a file of this format holds 2 GiB")
         graph = helper.make_graph(self._nodes, "transduce", inputs, outputs, list(self._weights.values()))
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, opset_imports=[opset], ir_version=FORMAT, producer_name="transduce")
-        if model.ByteSize() > MOST:
-            raise ValueError(f"it has {model.ByteSize():,} bytes, and a file of this format holds 2 GiB")
         checker.check_model(model)
         return bytes(model.SerializeToString())
 
