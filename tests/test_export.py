@@ -17,6 +17,7 @@ import sentencepiece
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 import transduce
 from command_line import run
@@ -29,12 +30,13 @@ from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.held_out import PHRASEBOOK
 from transduce.decoding.translator import Translator
 from transduce.errors import UserError
-from transduce.export import exporting, huggingface, proof
+from transduce.export import exporting, huggingface, importing, marian, proof
 from transduce.export.exporting import FORMS, export
 from transduce.export.importing import import_model
 from transduce.export.proof import Output, Peer
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
+from transduce.model.embedding import sinusoids
 from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.foreign import Foreign
 from transduce.tokens.tokenizer import Tokenizer
@@ -252,6 +254,31 @@ def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path):
     assert sizes[1] < sizes[0]
     card = (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
     assert "weights in int8" in card and "BLEU" in card
+
+
+@pytest.mark.parametrize(
+    ("form", "package"), [("ctranslate2", "ctranslate2"), ("huggingface", "transformers"), ("onnx", "onnx")]
+)
+def test_a_missing_package_is_named(form, package, models, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=rf"package {package} is needed: pip install 'transduce\[export\]'"):
+        export(models("post"), form, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_what_was_held_out_the_phrasebook_is_translated(models, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in models("post").iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    found = export(folder, "ctranslate2", tmp_path / "out")
+    assert found.sentences == 1000 and found.same >= 990 and found.origin == PHRASEBOOK
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"\0\0\0\1")
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        export(folder, "ctranslate2", tmp_path / "other")
 
 
 # -- used as README.md says ----------------------------------------------------------------------------------
@@ -504,6 +531,14 @@ def test_what_is_imported_is_trained_further(marians, tmp_path, capsys):
     assert status == 0 and "exports to  ctranslate2, huggingface, onnx" in said
 
 
+def test_without_transformers_it_is_imported_and_said_not_to_be_compared(marians, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(importing, "find_spec", lambda _: None)
+    status, said, _ = run(capsys, "import", marians("relu"), "--out", tmp_path / "model")
+    assert status == 0 and said.startswith("Not compared: ")
+    assert "was not compared" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert len(transduce.load(tmp_path / "model", engine="torch").translate(["ka lo"])) == 1
+
+
 def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tmp_path, monkeypatch):
     def fill(folder: Path, *rest: Any) -> None:
         bundle_fill(folder, *rest)
@@ -527,6 +562,8 @@ def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tm
         ({"decoder_layers": 3}, r"lacks model\.decoder\.layers\.2\."),
         ({"decoder_layers": 1}, r"has no place for: model\.decoder\.layers\.1\."),
         ({"eos_token_id": 3}, "eos_token_id = 3"),
+        ({"pad_token_id": 3}, "pad_token_id = 3"),
+        ({"d_model": None}, "lacks d_model"),
     ],
 )
 def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
@@ -598,3 +635,29 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
         (tmp_path / "tokenizer.pieces.json").write_text(damage, encoding="utf-8")
         with pytest.raises(UserError, match="another copy"):
             Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"])
+def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    for file in marians("relu").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    weights = load_file(folder / "model.safetensors")
+    rows = len(weights["model.shared.weight"])
+    save_file({**weights, name: torch.ones(rows, 32)}, folder / "model.safetensors")
+    with pytest.raises(UserError, match=re.escape(name)):
+        import_model(folder, tmp_path / "model")
+    if name != "another":  # as transformers itself has written them at times
+        same = weights["model.shared.weight"] if name == "lm_head.weight" else marian.to_theirs(sinusoids(512, 32), 1)
+        save_file({**weights, name: same.contiguous()}, folder / "model.safetensors")
+        found = import_model(folder, tmp_path / "model", pairs=sentences()).proof
+        assert found and found.same == found.sentences
+
+
+@given(st.integers(1, 20).map(lambda half: torch.randn(3, 2 * half)))
+def test_the_order_of_channels_is_that_of_the_sinusoids_and_is_undone(weight):
+    assert torch.equal(marian.to_ours(marian.to_theirs(weight, 1), 1), weight)
+    table = marian.to_theirs(sinusoids(50, weight.size(1)), 1)
+    half = weight.size(1) // 2
+    assert torch.equal(table[0], torch.cat((torch.zeros(half), torch.ones(half))))  # sin(0), then cos(0)

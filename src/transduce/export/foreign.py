@@ -29,6 +29,10 @@ MUST_BE = {  # what our model is; what a configuration doesn't say is as Marian'
     "normalize_embedding": False,
     "add_final_layer_norm": False,
 }
+SIZES = (
+    *("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
+    *("encoder_ffn_dim", "decoder_ffn_dim"),
+)
 SAID = ("model_type", "scale_embedding")  # has to be said, for it is otherwise if it isn't
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 RARE = -30.0  # the least that is added to a logit: it never counts, and label smoothing can bear it
@@ -82,6 +86,9 @@ def _check(folder: Path, config: Mapping[str, Any]) -> None:
         found = config.get(name, None if name in SAID else value)
         if found != value:
             raise UserError(f"{where} has {name} = {found}, and only models with {value} can be imported.")
+    for name in SIZES:
+        if type(config.get(name)) is not int:
+            raise UserError(f"{where} lacks {name}, a whole number; use another copy.")
     for name in ("attention_heads", "ffn_dim"):
         if config.get(f"encoder_{name}") != config.get(f"decoder_{name}"):
             raise UserError(f"{where} has another encoder_{name} than decoder_{name}; here they must be the same.")
@@ -119,9 +126,9 @@ def _sides(folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
                 raise UserError(f"{folder / marian.VOCABULARY} lacks the piece {name}; use another copy.")
     pad, eos, unk = (targets[name] for name in names.values())
     start = config.get("decoder_start_token_id", pad)
-    for name, found, expected in (("eos_token_id", config.get("eos_token_id", eos), eos), ("pad_token_id", pad, pad)):
-        if found != expected:
-            raise UserError(f"{folder / marian.CONFIG} has {name} = {found}, and its vocabulary {expected}.")
+    for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
+        if config.get(name, token) != token:
+            raise UserError(f"{folder / marian.CONFIG} has {name} = {config[name]}, and its vocabulary {token}.")
     target = _side(targets, [pad, start, eos, unk])
     if shared:
         return target, None
@@ -173,13 +180,7 @@ def _weights(
     if source is not None:
         embeddings["source_embedding.weight"] = (_same(folder, theirs, [marian.SOURCE_EMBEDDING]), source)
     others = {*POSITIONS, marian.SHARED, marian.SOURCE_EMBEDDING, marian.BIAS, *one}
-    known = {layer.theirs for layer in layers} | others
-    for name in sorted(known - others - theirs.keys()) or sorted(theirs.keys() - known):
-        what = "lacks" if name not in theirs else "holds something that our model has no place for:"
-        raise UserError(f"{folder / marian.WEIGHTS} {what} {name}; it can't be imported.")
-    for name in POSITIONS:
-        if name in theirs and not _is_sinusoid(theirs[name]):
-            raise UserError(f"{folder / marian.WEIGHTS}: {name} is not the sinusoid; it can't be imported.")
+    _check_weights(folder / marian.WEIGHTS, theirs, {layer.theirs for layer in layers}, others)
     found = {layer.ours: marian.to_ours(theirs[layer.theirs], layer.channels) for layer in layers}
     for name, (matrix, side) in embeddings.items():
         if max(side.rows) >= len(matrix):
@@ -192,6 +193,17 @@ def _weights(
             bias[one_of_ours] = RARE
     found["output_bias"] = bias.clamp(min=RARE)
     return {name: weight.contiguous() for name, weight in found.items()}
+
+
+def _check_weights(file: Path, theirs: Mapping[str, Tensor], needed: set[str], others: set[str]) -> None:
+    """Raise UserError for what is missing or left over, and for positions that are not the sinusoid."""
+    for name in sorted(needed - theirs.keys()):
+        raise UserError(f"{file} lacks {name}; it can't be imported.")
+    for name in sorted(theirs.keys() - needed - others):
+        raise UserError(f"{file} holds something that our model has no place for: {name}; it can't be imported.")
+    for name in POSITIONS:
+        if name in theirs and not _is_sinusoid(theirs[name]):
+            raise UserError(f"{file}: {name} is not the sinusoid; it can't be imported.")
 
 
 def _same(folder: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
