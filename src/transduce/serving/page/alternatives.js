@@ -1,0 +1,108 @@
+/** Other translations of one passage, best first; a click takes one. */
+
+import { element, make } from "./elements.js";
+import { ask } from "./service.js";
+import { differences } from "./text.js";
+
+const MANY = 3; // beside the translation itself: what a beam of 4 has
+
+export class Alternatives {
+  constructor(facing, onTaken) {
+    Object.assign(this, { facing, onTaken, box: element("alternatives"), button: element("other") });
+    this.passage = null;
+    this.button.addEventListener("click", () => {
+      if (this.passage) this.close();
+      else if (facing.passages.length) this.open(facing.passageOfWord(facing.current));
+    });
+    this.box.addEventListener("keydown", (event) => this.steer(event));
+  }
+
+  /** Ask for the alternatives of a passage and show them below the translation. */
+  async open(passage) {
+    this.close();
+    this.passage = passage;
+    this.button.setAttribute("aria-expanded", "true");
+    passage.element.classList.add("opened");
+    this.box.hidden = false;
+    this.box.replaceChildren(make("p", "soft", "Searching …"));
+    const { source, target } = this.facing.languages;
+    const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true };
+    try {
+      const answer = await ask("translate", asked);
+      if (this.passage === passage) this.show(passage, answer);
+    } catch (error) {
+      if (this.passage === passage) this.box.replaceChildren(make("p", "soft", error.message));
+    }
+  }
+
+  close() {
+    if (!this.passage) return;
+    this.passage.element.classList.remove("opened");
+    this.passage = null;
+    this.box.hidden = true;
+    this.box.replaceChildren();
+    this.button.setAttribute("aria-expanded", "false");
+  }
+
+  show(passage, answer) {
+    const texts = [answer.translatedText, ...(answer.alternatives ?? [])];
+    const scores = [answer.scores, ...(answer.alternativeScores ?? [])];
+    const found = texts.map((text, i) => ({ text, score: scores[i] }));
+    const distinct = found.filter(({ text }, i) => texts.indexOf(text) === i);
+    const list = make("ol");
+    for (const { text, score } of distinct) list.append(this.item(passage, text, score, scores[0]));
+    this.box.replaceChildren(list);
+    if (distinct.length < 2) this.box.append(make("p", "soft", "The model knows no other way to say it."));
+    const first = list.querySelector("[aria-pressed=true]") ?? list.querySelector("button");
+    if (document.activeElement === document.body || this.facing.output.contains(document.activeElement))
+      first.focus({ preventScroll: true });
+    if (document.activeElement === this.button) first.focus({ preventScroll: true });
+  }
+
+  item(passage, text, score, best) {
+    const button = make("button", "alternative");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(text === passage.shown));
+    button.addEventListener("click", () => this.take(passage, text));
+    const words = make("span", "words");
+    words.dir = "auto";
+    words.lang = this.facing.languages.target;
+    for (const part of differences(text, passage.shown)) words.append(make(part.marked ? "mark" : "span", "", part.text));
+    button.append(words);
+    if (Number.isFinite(score)) button.append(scoreElement(score, best));
+    const item = make("li");
+    item.append(button);
+    return item;
+  }
+
+  take(passage, text) {
+    this.close();
+    this.facing.prefer(passage, text);
+    this.onTaken(text);
+    this.facing.output.focus({ preventScroll: true });
+  }
+
+  steer(event) {
+    const buttons = [...this.box.querySelectorAll("button")];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      buttons.at((buttons.indexOf(document.activeElement) + step) % buttons.length)?.focus();
+    } else if (event.key === "Escape") {
+      this.close();
+      this.facing.output.focus({ preventScroll: true });
+    }
+  }
+}
+
+/** The score as a number, and as a bar: how probable it is beside the best. */
+function scoreElement(score, best) {
+  const shown = make("span", "score", score.toFixed(2).replace("-", "−"));
+  shown.title = "Score: log-probability, divided by the length penalty";
+  const bar = make("meter");
+  bar.max = 1;
+  bar.value = Math.exp(Math.min(0, score - best));
+  bar.setAttribute("aria-hidden", "true");
+  shown.prepend(bar);
+  return shown;
+}

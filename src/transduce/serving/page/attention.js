@@ -1,0 +1,88 @@
+/** The panel that shows where the model looked, drawn by the same script as the page of `transduce attention`. */
+
+import { element } from "./elements.js";
+import { ask } from "./service.js";
+
+export class AttentionPanel {
+  constructor(facing) {
+    this.facing = facing;
+    this.panel = element("attention");
+    this.place = 0; // of the passage that is shown
+    this.shown = null; // what the drawing was made of
+    this.panel.addEventListener("toggle", () => this.refresh());
+    element("attention-before").addEventListener("click", () => this.turn(-1));
+    element("attention-next").addEventListener("click", () => this.turn(1));
+  }
+
+  turn(step) {
+    this.place += step;
+    this.refresh();
+  }
+
+  /** Show this passage from now on. */
+  lookAt(passage) {
+    this.place = Math.max(0, this.facing.passages.indexOf(passage));
+    this.refresh();
+  }
+
+  /** Draw the passage that is to be seen, if the panel is open and doesn't show it yet. */
+  async refresh() {
+    const all = this.facing.passages;
+    this.place = Math.min(Math.max(0, this.place), Math.max(0, all.length - 1));
+    element("attention-sentence").hidden = all.length === 0;
+    element("attention-before").disabled = this.place === 0;
+    element("attention-next").disabled = this.place >= all.length - 1;
+    if (!this.panel.open) return;
+    if (!all.length) return this.say("Write something, and see which pieces the model looked at for every piece it wrote.");
+    const passage = all[this.place];
+    const { source, target } = this.facing.languages;
+    const asked = { q: passage.source, source, target };
+    const wanted = (this.wanted = JSON.stringify(asked));
+    if (wanted === this.shown) return;
+    element("attention-text").textContent = passage.source;
+    element("attention-text").lang = source;
+    this.say("Looking …");
+    try {
+      const [data] = await Promise.all([ask("attention", asked), drawing()]);
+      if (this.wanted !== wanted) return;
+      element("attention-drawing").replaceChildren();
+      window.transduce.draw(element("attention-drawing"), data);
+      this.shown = wanted;
+      element("attention-state").textContent = "";
+    } catch (error) {
+      if (this.wanted === wanted) this.say(error.message);
+    }
+  }
+
+  say(sentence) {
+    this.shown = null;
+    element("attention-drawing").replaceChildren();
+    element("attention-state").textContent = sentence;
+  }
+}
+
+let loading = null;
+
+/** The drawing's script and style, fetched once, when they are first needed. */
+function drawing() {
+  loading ??= Promise.all([
+    loaded("link", { rel: "stylesheet", href: "drawing.css" }),
+    loaded("script", { src: "drawing.js" }),
+  ]).catch((error) => {
+    loading = null; // to try again
+    throw error;
+  });
+  return loading;
+}
+
+function loaded(name, properties) {
+  const part = Object.assign(document.createElement(name), properties);
+  return new Promise((resolve, reject) => {
+    part.onload = resolve;
+    part.onerror = () => {
+      part.remove();
+      reject(new Error("The drawing can't be loaded from the server; close this and open it again to retry."));
+    };
+    document.head.append(part);
+  });
+}

@@ -1,0 +1,111 @@
+/** Whole documents: chosen or dropped, sent with progress, translated, fetched. */
+
+import { element } from "./elements.js";
+import { upload, keyFor, wantsKey } from "./service.js";
+
+export class Documents {
+  /** `languages` returns {source, target} as the server wants them. */
+  constructor(formats, languages) {
+    Object.assign(this, { formats, languages, running: null });
+    element("documents").hidden = false;
+    element("document-formats").textContent = `Formats: ${formats.map((format) => format.replace(/^\./, "")).join(", ")}.`;
+    const file = element("document-file");
+    file.accept = formats.join(",");
+    element("document-choose").addEventListener("click", () => file.click());
+    file.addEventListener("change", () => {
+      if (file.files.length) this.send(file.files[0]);
+      file.value = ""; // the same file may be chosen again
+    });
+    element("document-cancel").addEventListener("click", () => this.cancel());
+    this.listenForDrops();
+  }
+
+  listenForDrops() {
+    let depth = 0; // a drag enters an element before it leaves the one around it
+    const cover = (step) => {
+      depth = step === 0 ? 0 : depth + step;
+      document.body.classList.toggle("dropping", depth > 0);
+    };
+    const ofFiles = (event) => event.dataTransfer?.types.includes("Files");
+    window.addEventListener("dragenter", (event) => ofFiles(event) && cover(1));
+    window.addEventListener("dragleave", (event) => ofFiles(event) && cover(-1));
+    window.addEventListener("dragover", (event) => ofFiles(event) && event.preventDefault());
+    window.addEventListener("drop", (event) => {
+      if (!ofFiles(event)) return;
+      event.preventDefault();
+      cover(0);
+      const [file, another] = event.dataTransfer.files;
+      if (another) this.refuse("", "One document at a time, please.");
+      else if (file) this.send(file);
+    });
+  }
+
+  /** Upload a file, wait for its translation, offer it. */
+  async send(file) {
+    if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
+      return this.refuse(file.name, `This kind of file can't be translated here; it takes ${this.formats.join(", ")}.`);
+    this.cancel();
+    this.begin(file.name);
+    const form = new FormData();
+    const { source, target } = this.languages();
+    form.append("file", file);
+    form.append("source", source);
+    form.append("target", target);
+    const mine = (this.running = upload("translate_file", form, (share) => this.running === mine && this.progress(share)));
+    try {
+      const { translatedFileUrl } = await mine.answer;
+      if (this.running === mine) this.finish(translatedFileUrl);
+    } catch (error) {
+      if (this.running !== mine) return;
+      if (wantsKey(error) && (await keyFor(error.message))) this.send(file);
+      else this.refuse(file.name, error.message);
+    }
+  }
+
+  begin(name) {
+    element("document").hidden = false;
+    element("document").classList.remove("refused");
+    element("document-name").textContent = name;
+    element("document-progress").hidden = false;
+    element("document-cancel").hidden = false;
+    element("document-link").hidden = true;
+    element("document-state").textContent = "is being sent …";
+    this.progress(0);
+  }
+
+  progress(share) {
+    const bar = element("document-progress");
+    if (share < 1) bar.value = share;
+    else {
+      bar.removeAttribute("value"); // how long a translation takes is not known
+      element("document-state").textContent = "is being translated …";
+    }
+  }
+
+  finish(url) {
+    this.running = null;
+    const link = element("document-link");
+    // The path below this page: behind a proxy the server may not know by which address it is reached.
+    link.href = /download\/[^/?#]+$/.exec(url)?.[0] ?? "";
+    link.hidden = false;
+    element("document-state").textContent = "is translated.";
+    element("document-progress").hidden = true;
+    element("document-cancel").hidden = true;
+    link.focus({ preventScroll: true });
+  }
+
+  refuse(name, sentence) {
+    this.running = null;
+    this.begin(name);
+    element("document").classList.add("refused");
+    element("document-state").textContent = sentence;
+    element("document-progress").hidden = true;
+    element("document-cancel").hidden = true;
+  }
+
+  cancel() {
+    this.running?.cancel();
+    this.running = null;
+    element("document").hidden = true;
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * The two texts facing each other: what is written, its translation, and which words belong together.
+ *
+ * The source is a plain text area, which is never touched; a mirror with the same text in the same type lies behind it
+ * and carries its lights. Both grow with the text, and it is their field that scrolls, so they can't drift apart.
+ */
+
+import { make } from "./elements.js";
+import { passages, readAlignment } from "./text.js";
+
+const THREAD = "http://www.w3.org/2000/svg";
+
+export class Facing {
+  /** `onPassage` is called with the passage that a person chose by a click or by Enter. */
+  constructor({ book, input, mirror, output, threads, onPassage }) {
+    Object.assign(this, { book, input, mirror, output, threads, onPassage });
+    this.passages = []; // {source: text, target: text, shown: text, element}
+    this.words = { source: [], target: [] }; // elements
+    this.links = [];
+    this.current = -1; // the word of the translation that the arrow keys have reached
+    this.chosen = new Map(); // by passage: what a person prefers to the machine's translation
+    this.listen();
+  }
+
+  listen() {
+    this.input.addEventListener("pointermove", (event) => this.light("source", this.sourceWordAt(event)));
+    this.input.addEventListener("pointerleave", () => this.dark());
+    this.input.addEventListener("click", (event) => this.light("source", this.sourceWordAt(event)));
+    this.input.addEventListener("keyup", (event) => {
+      if (/^(Arrow|Home|End|Page)/.test(event.key)) this.light("source", this.sourceWordOfCaret());
+    });
+    this.input.addEventListener("blur", () => this.dark());
+    this.output.addEventListener("pointerover", (event) => this.light("target", this.targetWordOf(event.target)));
+    this.output.addEventListener("pointerleave", () => this.dark());
+    this.output.addEventListener("click", (event) => this.choose(event.target));
+    this.output.addEventListener("keydown", (event) => this.steer(event));
+    this.output.addEventListener("blur", () => this.dark());
+    for (const field of [this.input, this.output]) field.parentElement.addEventListener("scroll", () => this.dark());
+    window.addEventListener("resize", () => this.dark());
+  }
+
+  /** The mirror shows the text area's text, without lights: what the links were for has changed. */
+  mirrorText() {
+    this.mirror.textContent = `${this.input.value}\n`; // a last empty line has height only if something follows
+    this.words.source = [];
+    this.dark();
+  }
+
+  /** Show a translation; `alignment` is empty if its source is no longer what the text area holds. */
+  show(source, target, alignment, languages) {
+    this.languages = languages;
+    const read = readAlignment(alignment, source, target);
+    this.links = read.links;
+    this.target = target;
+    this.words = { source: [], target: new Array(read.target.length) };
+    this.current = -1;
+    this.passages = passages(source, target, languages.source, languages.target).map((passage) => ({
+      source: source.slice(...passage.source),
+      target: target.slice(...passage.target),
+      span: passage.target,
+      words: read.target.map((span, word) => ({ span, word })).filter(({ span }) => within(span, passage.target)),
+    }));
+    if (alignment.length && source === this.input.value) this.showSource(source, read.source);
+    this.showTarget();
+  }
+
+  /** Show nothing. */
+  clear() {
+    [this.passages, this.links, this.target] = [[], [], ""];
+    this.words = { source: [], target: [] };
+    this.output.replaceChildren();
+    this.dark();
+  }
+
+  /** The translation as it is shown, with what was chosen. */
+  get text() {
+    return this.output.textContent;
+  }
+
+  /** Show `text` in the place of a passage's translation, now and whenever the same is translated again. */
+  prefer(passage, text) {
+    if (text === passage.target) this.chosen.delete(this.key(passage));
+    else this.chosen.set(this.key(passage), text);
+    this.showTarget();
+  }
+
+  key(passage) {
+    return JSON.stringify([this.languages.source, this.languages.target, passage.source, passage.target]);
+  }
+
+  showSource(source, spans) {
+    const parts = [];
+    let done = 0;
+    this.words.source = spans.map(([begin, end]) => {
+      const word = make("span", "word", source.slice(begin, end));
+      parts.push(source.slice(done, begin), word);
+      done = end;
+      return word;
+    });
+    this.mirror.replaceChildren(...parts, `${source.slice(done)}\n`);
+  }
+
+  showTarget() {
+    this.dark();
+    const parts = [];
+    let done = 0;
+    for (const passage of this.passages) {
+      const [begin, end] = passage.span;
+      parts.push(this.target.slice(done, begin), this.passageElement(passage));
+      done = end;
+    }
+    this.output.replaceChildren(...parts, this.target.slice(done));
+  }
+
+  passageElement(passage) {
+    const chosen = this.chosen.get(this.key(passage));
+    passage.shown = chosen ?? passage.target;
+    passage.element = make("span", chosen === undefined ? "passage" : "passage preferred");
+    for (const { word } of passage.words) this.words.target[word] = undefined;
+    let done = 0;
+    for (const { span, word } of chosen === undefined ? passage.words : []) {
+      const [begin, end] = [span[0] - passage.span[0], span[1] - passage.span[0]];
+      const made = make("span", "word", passage.shown.slice(begin, end));
+      passage.element.append(passage.shown.slice(done, begin), made);
+      this.words.target[word] = made;
+      done = end;
+    }
+    passage.element.append(passage.shown.slice(done));
+    return passage.element;
+  }
+
+  sourceWordAt({ clientX, clientY }) {
+    const word = document.elementsFromPoint(clientX, clientY).find((found) => found.parentElement === this.mirror);
+    return this.words.source.indexOf(word);
+  }
+
+  sourceWordOfCaret() {
+    const caret = this.input.selectionEnd;
+    let place = 0;
+    for (const part of this.mirror.childNodes) {
+      place += part.textContent.length;
+      if (caret <= place && part.nodeType === Node.ELEMENT_NODE) return this.words.source.indexOf(part);
+      if (caret < place) return -1;
+    }
+    return -1;
+  }
+
+  targetWordOf(node) {
+    return this.words.target.indexOf(node);
+  }
+
+  /** Light up a word and what it is aligned to on the other side; -1 puts the lights out. */
+  light(side, index) {
+    const other = side === "source" ? "target" : "source";
+    const word = this.words[side][index];
+    const links = word ? this.links.filter((link) => link[side] === index && this.words[other][link[other]]) : [];
+    if (word && word === this.lit) return;
+    this.dark();
+    if (!links.length) return;
+    this.lit = word;
+    word.classList.add("lit");
+    for (const link of links) this.words[other][link[other]].classList.add("lit");
+    this.threads.replaceChildren(
+      ...links.flatMap((link) => this.thread(this.words.source[link.source], this.words.target[link.target], link)),
+    );
+  }
+
+  dark() {
+    this.lit = null;
+    for (const word of this.book.querySelectorAll(".lit")) word.classList.remove("lit");
+    this.threads.replaceChildren();
+  }
+
+  /** A line that hangs from one word to the other; none where a word is scrolled out of sight. */
+  thread(from, to, link) {
+    const [a, b] = [under(from, this.book), under(to, this.book)];
+    if (!a || !b) return [];
+    const sag = Math.max(a.y, b.y) + Math.min(60, 12 + Math.abs(b.x - a.x) / 14);
+    const line = document.createElementNS(THREAD, "path");
+    const pull = (b.x - a.x) / 4;
+    line.setAttribute("d", `M${a.x} ${a.y}C${a.x + pull} ${sag} ${b.x - pull} ${sag} ${b.x} ${b.y}`);
+    line.setAttribute("stroke-opacity", String(0.25 + 0.65 * Math.min(1, Math.max(0, link.weight))));
+    return [line];
+  }
+
+  choose(node) {
+    if (String(getSelection())) return; // somebody is selecting text to copy
+    const passage = this.passages.find((each) => each.element.contains(node));
+    if (passage) this.onPassage(passage);
+  }
+
+  steer(event) {
+    const rightToLeft = getComputedStyle(this.output).direction === "rtl";
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key] * (rightToLeft ? -1 : 1);
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if (step) {
+      event.preventDefault();
+      const places = [...this.words.target.keys()].filter((word) => this.words.target[word]);
+      const next = places.indexOf(this.current) + step;
+      this.current = places[this.current < 0 && step < 0 ? places.length - 1 : Math.max(0, next)] ?? this.current;
+      this.light("target", this.current);
+    } else if (event.key === "Enter" && this.passages.length) {
+      event.preventDefault();
+      this.onPassage(this.passageOfWord(this.current));
+    } else if (event.key === "Escape") this.dark();
+  }
+
+  /** The passage that holds a word of the translation, or the first. */
+  passageOfWord(word) {
+    return this.passages.find((passage) => passage.words.some((each) => each.word === word)) ?? this.passages[0];
+  }
+}
+
+function within([begin, end], [first, last]) {
+  return begin >= first && end <= last;
+}
+
+/** The middle of a word's underside within `book`; null where its field has scrolled it away. */
+function under(word, book) {
+  const [box, field, origin] = [
+    word.getClientRects()[0],
+    word.closest(".field").getBoundingClientRect(),
+    book.getBoundingClientRect(),
+  ];
+  if (!box || box.bottom > field.bottom + 2 || box.top < field.top - 2) return null;
+  return { x: box.left + box.width / 2 - origin.left, y: box.bottom - origin.top };
+}

@@ -1,0 +1,101 @@
+/** From which language into which: what the server can do, what the person chose, what was detected. */
+
+import { element, recall, remember } from "./elements.js";
+
+const AUTO = "auto";
+const REMEMBERED = "transduce.languages";
+
+export class Languages {
+  /** `known`: [{code, name, targets}]; `preferred`: {source: {code}, target: {code}}; `onChange` is called after a choice. */
+  constructor(known, preferred, onChange) {
+    Object.assign(this, { known, onChange, detected: null });
+    this.sources = known.filter((language) => language.targets.some((code) => code !== language.code));
+    this.source = element("source-language");
+    this.target = element("target-language");
+    const before = remembered();
+    this.source.replaceChildren(
+      new Option("Detect language", AUTO),
+      ...this.sources.map(({ name, code }) => new Option(name, code)),
+    );
+    const first = this.sources.length === 1 ? this.sources[0].code : preferred?.source?.code;
+    pick(this.source, [before.source, first, AUTO]);
+    this.fillTargets([before.target, preferred?.target?.code]);
+    this.source.addEventListener("change", () => this.changed());
+    this.target.addEventListener("change", () => this.changed());
+  }
+
+  changed() {
+    this.detected = null;
+    this.fillTargets([this.target.value]);
+    remember("localStorage", REMEMBERED, JSON.stringify({ source: this.source.value, target: this.target.value }));
+    this.onChange();
+  }
+
+  /** Offer the languages that the source can be translated into, the first possible one of `wished` chosen. */
+  fillTargets(wished) {
+    const from = this.source.value;
+    const possible = this.sources
+      .filter(({ code }) => from === AUTO || code === from)
+      .flatMap(({ code, targets }) => targets.filter((target) => from === AUTO || target !== code));
+    const offered = this.known.filter(({ code }) => possible.includes(code));
+    this.target.replaceChildren(...offered.map(({ name, code }) => new Option(name, code)));
+    pick(this.target, [...wished, offered[0]?.code]);
+    this.showDetected();
+  }
+
+  /** What the server said about an "auto" text: {language, confidence}, or nothing. */
+  detect(found) {
+    this.detected = this.source.value === AUTO && found ? found : null;
+    this.showDetected();
+  }
+
+  showDetected() {
+    const name = this.name(this.detected?.language);
+    this.source.options[0].textContent = this.detected ? `${name} (detected)` : "Detect language";
+    this.source.title = this.detected ? `${name}, ${Math.round(this.detected.confidence)} % sure` : "";
+    element("swap").disabled = !this.swapped;
+  }
+
+  name(code) {
+    return this.known.find((language) => language.code === code)?.name ?? code;
+  }
+
+  /** The codes as the server wants them; the source may be "auto". */
+  get codes() {
+    return { source: this.source.value, target: this.target.value };
+  }
+
+  /** The languages of the two texts, as far as they are known. */
+  get ofTexts() {
+    const source = this.source.value === AUTO ? (this.detected?.language ?? "") : this.source.value;
+    return { source, target: this.target.value };
+  }
+
+  /** The languages the other way round; null where the server can't translate so. */
+  get swapped() {
+    const { source, target } = this.ofTexts;
+    const back = this.sources.find(({ code }) => code === target);
+    return back?.targets.includes(source) ? { source: target, target: source } : null;
+  }
+
+  swap() {
+    const swapped = this.swapped;
+    if (!swapped) return;
+    this.source.value = swapped.source;
+    this.fillTargets([swapped.target]);
+    this.changed();
+  }
+}
+
+function pick(select, wished) {
+  const offered = [...select.options].map(({ value }) => value);
+  select.value = wished.find((code) => offered.includes(code)) ?? "";
+}
+
+function remembered() {
+  try {
+    return JSON.parse(recall("localStorage", REMEMBERED)) ?? {};
+  } catch {
+    return {};
+  }
+}

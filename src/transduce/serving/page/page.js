@@ -1,0 +1,232 @@
+/** The page: translates what is written while it is written. */
+
+import { Alternatives } from "./alternatives.js";
+import { AttentionPanel } from "./attention.js";
+import { Documents } from "./documents.js";
+import { copy, element, recall, remember, rewrite } from "./elements.js";
+import { Facing } from "./facing.js";
+import { Languages } from "./languages.js";
+import { Failure, ask, keyFor, wantsKey } from "./service.js";
+import { countCharacters } from "./text.js";
+
+const PAUSE = 300; // milliseconds after the last letter
+const SETTLED = 1500; // until a translation is read out: not while one types
+const LONGEST_WAIT = 60; // seconds between tries where the server doesn't say
+const DRAFT = "transduce.draft";
+
+const input = element("source-text");
+const output = element("target-text");
+
+const facing = new Facing({
+  book: element("book"),
+  input,
+  output,
+  mirror: element("mirror"),
+  threads: element("threads"),
+  onPassage: (passage) => {
+    attention.lookAt(passage);
+    alternatives.open(passage);
+  },
+});
+const alternatives = new Alternatives(facing, (text) => announce(text));
+const attention = new AttentionPanel(facing);
+
+let limit = -1; // characters that the server takes at once; -1 for any number
+let languages = null; // until the server has named them
+let running = null; // the AbortController of the newest request
+let timer = 0;
+let notBefore = 0; // when the server may be asked again
+let failures = 0; // in a row
+let shown = ""; // what was asked for the translation that is on the page
+
+// -- translating -------------------------------------------------------------------------------------
+
+/** Translate after a pause; a newer call replaces an older one. */
+function schedule(pause = PAUSE) {
+  clearTimeout(timer);
+  timer = setTimeout(translate, Math.max(pause, notBefore - Date.now()));
+}
+
+/** Translate what is written now. An older request is cancelled, and its answer, if it still comes, is not looked at. */
+async function translate() {
+  clearTimeout(timer);
+  running?.abort();
+  running = null;
+  if (!languages || tooLong()) return working(false);
+  const text = input.value;
+  if (!text.trim()) return showNothing();
+  const asked = { q: text, ...languages.codes, format: "text", alignment: true };
+  if (JSON.stringify(asked) === shown) {
+    notice(); // it may have been too long for a moment
+    return working(false);
+  }
+  const mine = (running = new AbortController());
+  working(true);
+  try {
+    const answer = await ask("translate", asked, mine.signal);
+    if (running !== mine) return;
+    show(asked, answer);
+  } catch (error) {
+    if (running !== mine) return;
+    report(error);
+  }
+  running = null;
+  working(false);
+}
+
+function show(asked, answer) {
+  [failures, notBefore, shown] = [0, 0, JSON.stringify(asked)];
+  notice();
+  languages.detect(answer.detectedLanguage);
+  const { source, target } = languages.ofTexts;
+  input.lang = source;
+  output.lang = target;
+  alternatives.close();
+  facing.show(asked.q, answer.translatedText, answer.alignment ?? [], { source: source || "auto", target });
+  dress(true);
+  attention.refresh();
+  announce(facing.text);
+}
+
+function showNothing() {
+  shown = "";
+  alternatives.close();
+  facing.clear();
+  languages.detect(null);
+  notice();
+  dress(false);
+  working(false);
+  attention.refresh();
+  announce("");
+}
+
+function working(yes) {
+  output.classList.toggle("stale", yes);
+  output.setAttribute("aria-busy", String(yes));
+  element("state").textContent = yes && !output.textContent ? "Translating …" : "";
+}
+
+function dress(translated) {
+  element("other").hidden = element("copy").hidden = !translated;
+}
+
+/** Read out a text when nothing has changed for a while. */
+function announce(text) {
+  clearTimeout(announce.timer);
+  announce.timer = setTimeout(() => {
+    element("announcement").lang = output.lang;
+    element("announcement").textContent = text;
+  }, SETTLED);
+}
+
+// -- what goes wrong ---------------------------------------------------------------------------------
+
+function report(error) {
+  shown = "";
+  if (!(error instanceof Failure)) throw error;
+  if (wantsKey(error)) return notice(error.message, "Give the key", giveKey);
+  if (!error.passes) return notice(error.message);
+  const wait = error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures);
+  failures++;
+  notBefore = Date.now() + wait * 1000;
+  notice(error.message, "Try now", tryNow);
+  schedule(0);
+  countDown();
+}
+
+function notice(sentence = "", action = "", onAction = null) {
+  clearTimeout(countDown.timer);
+  element("notice").hidden = !sentence;
+  if (element("notice-text").textContent !== sentence) element("notice-text").textContent = sentence;
+  element("notice-wait").textContent = "";
+  element("notice-action").textContent = action;
+  element("notice-action").hidden = !action;
+  element("notice-action").onclick = onAction;
+}
+
+function countDown() {
+  clearTimeout(countDown.timer);
+  const left = Math.ceil((notBefore - Date.now()) / 1000);
+  element("notice-wait").textContent = left > 0 ? `Trying again in ${left} s.` : "Trying again …";
+  if (left > 0) countDown.timer = setTimeout(countDown, 250);
+}
+
+function tryNow() {
+  notBefore = 0;
+  if (languages) translate();
+  else start();
+}
+
+async function giveKey() {
+  if (await keyFor("The server asks for an API key.", true)) tryNow();
+}
+
+function tooLong() {
+  const many = countCharacters(input.value) - limit;
+  if (limit < 0 || many <= 0) return false;
+  const [more, all] = [many, limit].map((count) => count.toLocaleString("en"));
+  notice(`The text is ${more} characters too long: this server takes ${all} at once.`);
+  return true;
+}
+
+// -- the person --------------------------------------------------------------------------------------
+
+function written() {
+  facing.mirrorText();
+  const count = countCharacters(input.value);
+  element("count").textContent = limit < 0 ? `${count}` : `${count.toLocaleString("en")} / ${limit.toLocaleString("en")}`;
+  element("count").classList.toggle("over", limit >= 0 && count > limit);
+  element("clear").hidden = !input.value;
+  element("book").classList.toggle("long", count > 280);
+  remember("sessionStorage", DRAFT, input.value);
+}
+
+input.addEventListener("input", (event) => {
+  written();
+  if (!event.isComposing) schedule(input.value.trim() ? PAUSE : 0);
+});
+input.addEventListener("compositionend", () => schedule());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !element("key").open) {
+    event.preventDefault();
+    tryNow();
+  }
+});
+window.addEventListener("online", () => failures && tryNow());
+element("clear").addEventListener("click", () => rewrite(input, ""));
+element("key-open").addEventListener("click", giveKey);
+element("copy").addEventListener("click", async () => {
+  const done = await copy(facing.text);
+  element("copy").textContent = done ? "Copied" : "Select it and copy";
+  setTimeout(() => (element("copy").textContent = "Copy"), 1800);
+});
+element("swap").addEventListener("click", () => {
+  const text = facing.text;
+  languages.swap();
+  if (text) rewrite(input, text);
+});
+
+// -- beginning ---------------------------------------------------------------------------------------
+
+async function start() {
+  try {
+    const [settings, known] = await Promise.all([ask("frontend/settings"), ask("languages")]);
+    begin(settings, known);
+  } catch (error) {
+    report(error);
+  }
+}
+
+function begin(settings, known) {
+  limit = settings.charLimit ?? -1;
+  notice();
+  languages = new Languages(known, settings.language, () => schedule(0));
+  element("key-open").hidden = !settings.apiKeys;
+  if (settings.filesTranslation) new Documents(settings.supportedFilesFormat, () => languages.codes);
+  written();
+  schedule(0);
+}
+
+if (!input.value) input.value = recall("sessionStorage", DRAFT) ?? "";
+written();
+start();

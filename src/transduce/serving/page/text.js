@@ -1,0 +1,124 @@
+/**
+ * Texts and places in them, without the page: sentences, words, differences.
+ *
+ * The server counts code points, JavaScript counts UTF-16 units; a span here is [begin, end] in UTF-16 units.
+ */
+
+/** How many code points `text` has: what the server's limit counts. */
+export function countCharacters(text) {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+/** For every code point of `text` where it begins in UTF-16 units, and at last where the text ends. */
+function places(text) {
+  const found = [];
+  let place = 0;
+  for (const character of text) {
+    found.push(place);
+    place += character.length;
+  }
+  found.push(place);
+  return found;
+}
+
+/**
+ * The server's links as words of both sides and which of them belong together.
+ * Returns {source: [span], target: [span], links: [{source: index, target: index, weight}]}; a span that is empty,
+ * outside of its text or overlaps another one is left out with its links.
+ */
+export function readAlignment(alignment, source, target) {
+  const read = (side, text) => {
+    const place = places(text);
+    const spans = alignment.map((link) => [place[link[side][0]], place[link[side][1]]]);
+    return { spans, words: distinct(spans) };
+  };
+  const [from, to] = [read("source", source), read("target", target)];
+  const links = alignment
+    .map((link, i) => ({
+      source: indexOf(from.words, from.spans[i]),
+      target: indexOf(to.words, to.spans[i]),
+      weight: link.weight,
+    }))
+    .filter((link) => link.source >= 0 && link.target >= 0);
+  return { source: from.words, target: to.words, links };
+}
+
+function distinct(spans) {
+  const words = [];
+  for (const span of spans.filter(([begin, end]) => begin < end).sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
+    if (!words.length || span[0] >= words.at(-1)[1]) words.push(span);
+  }
+  return words;
+}
+
+function indexOf(words, [begin, end]) {
+  return words.findIndex((word) => word[0] === begin && word[1] === end);
+}
+
+/**
+ * What belongs together in a text and its translation: sentences where both sides have as many of them in a line,
+ * else the line, else everything. Returns [{source: span, target: span}], in order, blank ones left out.
+ */
+export function passages(source, target, sourceLanguage, targetLanguage) {
+  const [from, to] = [lines(source), lines(target)];
+  if (from.length !== to.length) return [{ source: [0, source.length], target: [0, target.length] }];
+  return from.flatMap((line, i) => {
+    const here = sentences(source, line, sourceLanguage);
+    const there = sentences(target, to[i], targetLanguage);
+    if (!here.length || !there.length) return [];
+    if (here.length === there.length) return here.map((span, k) => ({ source: span, target: there[k] }));
+    return [{ source: [here[0][0], here.at(-1)[1]], target: [there[0][0], there.at(-1)[1]] }];
+  });
+}
+
+function lines(text) {
+  let begin = 0;
+  return text.split("\n").map((line) => {
+    const span = [begin, begin + line.length];
+    begin = span[1] + 1;
+    return span;
+  });
+}
+
+/** The sentences of the line [begin, end] of `text` without the blanks around them; none if it is blank. */
+function sentences(text, [begin, end], language) {
+  const line = text.slice(begin, end);
+  const found = [];
+  for (const { segment, index } of segmenter(language)?.segment(line) ?? [{ segment: line, index: 0 }]) {
+    const words = segment.trim();
+    const at = begin + index + segment.indexOf(words);
+    if (words) found.push([at, at + words.length]);
+  }
+  return found;
+}
+
+function segmenter(language) {
+  if (!Intl.Segmenter) return null;
+  try {
+    return new Intl.Segmenter(language, { granularity: "sentence" });
+  } catch {
+    return new Intl.Segmenter(undefined, { granularity: "sentence" }); // the server knows more codes than the browser
+  }
+}
+
+/** `text` in parts, those marked that the longest common sequence of words with `other` doesn't hold. */
+export function differences(text, other) {
+  const cut = (whole) => whole.match(/\s+|[\p{L}\p{M}\p{N}'’-]+|[^]/gu) ?? [];
+  const [a, b] = [cut(text), cut(other)];
+  const common = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let k = b.length - 1; k >= 0; k--)
+      common[i][k] = a[i] === b[k] ? common[i + 1][k + 1] + 1 : Math.max(common[i + 1][k], common[i][k + 1]);
+  const parts = [];
+  for (let i = 0, k = 0; i < a.length; i++) {
+    while (k < b.length && a[i] !== b[k] && common[i][k + 1] > common[i + 1][k]) k++;
+    const same = k < b.length && a[i] === b[k];
+    if (same) k++;
+    const marked = !same && a[i].trim() !== "";
+    if (parts.length && parts.at(-1).marked === marked) parts.at(-1).text += a[i];
+    else parts.push({ text: a[i], marked });
+  }
+  return parts;
+}
