@@ -37,6 +37,7 @@ let running = null; // the AbortController of the newest request
 let timer = 0;
 let notBefore = 0; // when the server may be asked again
 let failures = 0; // in a row
+let cleared = ""; // the text that "Undo" brings back
 let shown = ""; // what was asked for the translation that is on the page
 
 // -- translating -------------------------------------------------------------------------------------
@@ -176,7 +177,9 @@ function written() {
   const count = countCharacters(input.value);
   element("count").textContent = limit < 0 ? `${count}` : `${count.toLocaleString("en")} / ${limit.toLocaleString("en")}`;
   element("count").classList.toggle("over", limit >= 0 && count > limit);
-  element("clear").hidden = !input.value;
+  if (input.value) cleared = "";
+  element("clear").textContent = cleared ? "Undo" : "Clear";
+  element("clear").hidden = !input.value && !cleared;
   element("book").classList.toggle("long", count > 280);
   remember("sessionStorage", DRAFT, input.value);
 }
@@ -193,7 +196,11 @@ document.addEventListener("keydown", (event) => {
   }
 });
 window.addEventListener("online", () => failures && tryNow());
-element("clear").addEventListener("click", () => rewrite(input, ""));
+element("clear").addEventListener("click", () => {
+  const text = cleared;
+  cleared = input.value; // nothing is lost by a slip
+  rewrite(input, text);
+});
 element("key-open").addEventListener("click", giveKey);
 element("copy").addEventListener("click", async () => {
   const done = await copy(facing.text);

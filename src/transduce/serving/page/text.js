@@ -4,6 +4,8 @@
  * The server counts code points, JavaScript counts UTF-16 units; a span here is [begin, end] in UTF-16 units.
  */
 
+const LARGEST = 1 << 21; // words times words that are compared: longer ones are nothing to compare at a glance
+
 /** How many code points `text` has: what the server's limit counts. */
 export function countCharacters(text) {
   let count = 0;
@@ -32,16 +34,14 @@ export function readAlignment(alignment, source, target) {
   const read = (side, text) => {
     const place = places(text);
     const spans = alignment.map((link) => [place[link[side][0]], place[link[side][1]]]);
-    return { spans, words: distinct(spans) };
+    const words = distinct(spans);
+    const index = new Map(words.map((word, i) => [String(word), i]));
+    return { words, indices: spans.map((span) => index.get(String(span))) };
   };
   const [from, to] = [read("source", source), read("target", target)];
   const links = alignment
-    .map((link, i) => ({
-      source: indexOf(from.words, from.spans[i]),
-      target: indexOf(to.words, to.spans[i]),
-      weight: link.weight,
-    }))
-    .filter((link) => link.source >= 0 && link.target >= 0);
+    .map((link, i) => ({ source: from.indices[i], target: to.indices[i], weight: link.weight }))
+    .filter((link) => link.source !== undefined && link.target !== undefined);
   return { source: from.words, target: to.words, links };
 }
 
@@ -51,10 +51,6 @@ function distinct(spans) {
     if (!words.length || span[0] >= words.at(-1)[1]) words.push(span);
   }
   return words;
-}
-
-function indexOf(words, [begin, end]) {
-  return words.findIndex((word) => word[0] === begin && word[1] === end);
 }
 
 /**
@@ -107,6 +103,7 @@ function segmenter(language) {
 export function differences(text, other) {
   const cut = (whole) => whole.match(/\s+|[\p{L}\p{M}\p{N}'’-]+|[^]/gu) ?? [];
   const [a, b] = [cut(text), cut(other)];
+  if (a.length * b.length > LARGEST) return [{ text, marked: false }];
   const common = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let k = b.length - 1; k >= 0; k--)

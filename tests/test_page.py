@@ -1,0 +1,353 @@
+"""The web page of `transduce serve`, in a real browser."""
+
+import json
+import os
+import shutil
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)")
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+CHROMIUM, DRIVER = (shutil.which(name) or f"/usr/bin/{name}" for name in ("chromium", "chromedriver"))
+MISSING = [program for program in (CHROMIUM, DRIVER) if not Path(program).exists()]
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"the page is tested in a browser, and {', '.join(MISSING)} is missing: apt install chromium-driver"
+)
+
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+PATIENCE = 20.0  # seconds; what is waited for takes a tenth of one
+NETWORK = "Failed to load resource"  # what Chromium's console says of every answer of 400 and above
+
+
+class Page:
+    """The page as a person uses it."""
+
+    def __init__(self, browser: webdriver.Chrome, address: str):
+        self.browser, self.address = browser, address
+
+    def open(self) -> None:
+        self.browser.get(self.address)
+        self.wait(lambda: self.all("#target-language option"))
+
+    def one(self, selector: str) -> WebElement:
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def run(self, script: str, *arguments: object) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def text(self, selector: str) -> str:
+        return self.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def wait(self, condition: Callable[[], object]) -> Any:
+        end = time.monotonic() + PATIENCE
+        while not (found := condition()):
+            assert time.monotonic() < end, f"nothing came; the notice says: {self.text('#notice')!r}"
+            time.sleep(0.02)
+        return found
+
+    def type(self, text: str) -> None:
+        self.one("#source-text").send_keys(text)
+
+    def translates(self, text: str) -> None:
+        """Wait until what the page shows is what the API answers for `text`."""
+        answer = self.served(text)
+        self.wait(lambda: self.text("#target-text") == answer and self.all("#target-text .word"))
+
+    def served(self, text: str) -> str:
+        """The server's translation, without the page."""
+        body = json.dumps({"q": text, "source": "ka", "target": "zu"}).encode()
+        request = urllib.request.Request(self.address + "translate", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)["translatedText"]
+
+    def click(self, selector: str) -> None:
+        self.one(selector).click()
+
+    def shows(self, selector: str) -> bool:
+        return self.one(selector).is_displayed()
+
+    def complaints(self) -> list[str]:
+        """What the console holds since it was last read: errors, and violations of the Content-Security-Policy."""
+        return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] != "INFO"]
+
+    def later(self, script: str) -> None:
+        """Put something in the way of what the page fetches; `next` is the real fetch."""
+        self.run(f"const next = window.fetch; let calls = 0; window.fetch = async (path, options) => {{ {script} }}")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    yield os.environ["PAGE"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,800", "--lang=en"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.downloads = downloads
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser: webdriver.Chrome, address: str) -> Iterator[Page]:
+    page = Page(browser, address)
+    page.open()
+    page.run("localStorage.clear(); sessionStorage.clear()")
+    page.open()  # as if it were the first time
+    yield page
+    assert [said for said in page.complaints() if NETWORK not in said] == []
+
+
+def test_typing_gives_a_translation(page: Page) -> None:
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    assert page.text("#count").startswith("8 / ")
+    assert (page.one("#source-text").get_attribute("lang"), page.one("#target-text").get_attribute("lang")) == ("ka", "zu")
+    page.type(Keys.BACKSPACE * 3)
+    page.translates("ka lo")
+    page.wait(lambda: page.text("#announcement") == page.served("ka lo"))  # read out once it has settled
+    page.click("#clear")
+    assert page.text("#target-text") == "" and not page.shows("#copy")
+    page.click("#clear")  # which is Undo now
+    page.translates("ka lo")
+    assert page.complaints() == []
+
+
+def test_lines_stay_lines(page: Page) -> None:
+    page.type("ka lo\n\n  mi\n")
+    page.translates("ka lo\n\n  mi\n")
+    assert page.text("#target-text").count("\n") == 3 and len(page.all(".passage")) == 2
+
+
+def test_the_newest_text_wins_over_an_older_answer_that_comes_late(page: Page) -> None:
+    page.later(
+        "const late = calls++ === 0; const answer = await next(path, {...options, signal: undefined});"
+        "if (late) await new Promise((resolve) => setTimeout(resolve, 700)); window.done = calls; return answer;"
+    )
+    page.type("ka lo")
+    page.wait(lambda: page.one("#target-text").get_attribute("aria-busy") == "true")
+    page.type(" mi")
+    page.translates("ka lo mi")
+    time.sleep(0.8)
+    page.translates("ka lo mi")
+
+
+def test_a_request_that_is_overtaken_is_cancelled(page: Page) -> None:
+    page.later(
+        "options.signal.addEventListener('abort', () => window.cancelled = JSON.parse(options.body).q);"
+        "if (calls++ === 0) await new Promise((resolve) => setTimeout(resolve, 700)); return next(path, options);"
+    )
+    page.type("ka lo")
+    page.wait(lambda: page.one("#target-text").get_attribute("aria-busy") == "true")
+    page.type(" mi")
+    page.translates("ka lo mi")
+    assert page.run("return window.cancelled") == "ka lo"
+
+
+def test_words_light_up_with_what_they_are_aligned_to(page: Page) -> None:
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    word = page.one("#target-text .word")
+    ActionChains(page.browser).move_to_element(word).perform()
+    page.wait(lambda: page.all("#mirror .lit"))
+    assert page.all("#target-text .lit") == [word]
+    lit = [page.run("return arguments[0].textContent", word) for word in page.all("#mirror .lit")]
+    assert lit and set(lit) <= {"ka", "lo", "mi"}
+    assert len(page.all("#threads path")) == len(lit)
+    place = page.run("const box = document.querySelector('#mirror .word').getBoundingClientRect(); return [box.x, box.y]")
+    actions = ActionChains(page.browser)
+    actions.w3c_actions.pointer_action.move_to_location(int(place[0]) + 4, int(place[1]) + 8)
+    actions.perform()  # over the text area: its first word
+    page.wait(lambda: page.text("#mirror .lit") == "ka")
+
+
+def test_the_keyboard_goes_from_word_to_word(page: Page) -> None:
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    words = page.all("#target-text .word")
+    for word in words[:2]:
+        page.one("#target-text").send_keys(Keys.ARROW_RIGHT)
+        assert page.all("#target-text .lit") == [word]
+    page.one("#target-text").send_keys(Keys.ENTER)
+    page.wait(lambda: page.all(".alternative"))
+    page.one(".alternative").send_keys(Keys.ESCAPE)
+    assert not page.shows("#alternatives")
+    page.one("#source-text").send_keys(Keys.HOME, Keys.ARROW_RIGHT)
+    page.wait(lambda: page.all("#mirror .lit") and page.text("#mirror .lit") == "ka")
+
+
+def test_offsets_are_code_points(page: Page) -> None:
+    page.later(
+        "return new Response(JSON.stringify({translatedText: '𝄞𝄞 wi', alignment: [{source: [3, 5], target: [3, 5], weight: 1}]}))"
+    )
+    page.run("document.execCommand('insertText', false, '😀😀 re')")
+    page.wait(lambda: page.all("#mirror .word"))
+    assert (page.text("#mirror .word"), page.text("#target-text .word")) == ("re", "wi")
+
+
+def test_an_alternative_is_taken_and_stays(page: Page) -> None:
+    page.type("ka lo. mi nu")
+    page.translates("ka lo. mi nu")
+    page.click("#other")
+    offered = page.wait(lambda: page.all(".alternative"))
+    assert len(offered) > 1 and all(each.find_elements(By.CSS_SELECTOR, ".score") for each in offered[:1])
+    assert offered[0].get_attribute("aria-pressed") == "true"
+    wanted = page.run("return arguments[0].querySelector('.words').textContent", offered[1])
+    offered[1].click()
+    assert wanted in page.text("#target-text") and not page.shows("#alternatives")
+    page.type("\nso")  # another line is translated; what was taken stays
+    page.wait(lambda: len(page.all(".passage")) == 2 and not page.all(".stale"))
+    assert wanted in page.text("#target-text") and page.all(".preferred")
+
+
+def test_the_mirror_lies_exactly_behind_the_text(page: Page) -> None:
+    page.run("document.execCommand('insertText', false, arguments[0])", "ka lo mi\tnu  " * 400 + "\n" + "va" * 300 + "\n\n")
+    sizes = page.run(
+        "const [a, b] = ['#mirror', '#source-text'].map((name) => document.querySelector(name));"
+        "return [a.clientWidth, b.clientWidth, a.clientHeight, b.clientHeight, a.scrollHeight, b.scrollHeight]"
+    )
+    assert sizes[0] == sizes[1] and sizes[2] == sizes[3] and abs(sizes[4] - sizes[5]) <= 1
+    field = "document.querySelector('#source-field')"
+    bottom = page.run(f"return {field}.scrollHeight - {field}.clientHeight")
+    assert bottom > 500
+    page.type("x")
+    page.wait(lambda: page.run(f"return {field}.scrollTop") > bottom - 60)  # the caret is in sight
+
+
+def test_a_document_goes_up_and_comes_down(page: Page, tmp_path: Path) -> None:
+    document = tmp_path / "a.txt"
+    document.write_text("ka lo mi\n\nnu re\n", encoding="utf-8")
+    page.one("#document-file").send_keys(str(document))
+    page.wait(lambda: page.shows("#document-link"))
+    assert page.text("#document-state") == "is translated."
+    page.click("#document-link")
+    found = page.wait(lambda: list(page.browser.downloads.glob("*.txt")))
+    page.wait(lambda: found[0].stat().st_size)
+    assert found[0].read_text(encoding="utf-8") == page.served("ka lo mi\n\nnu re\n")
+
+
+def test_a_document_of_another_kind_is_refused_by_a_sentence(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "a.exe").write_bytes(b"MZ")
+    page.one("#document-file").send_keys(str(tmp_path / "a.exe"))
+    page.wait(lambda: "can't be translated" in page.text("#document-state"))
+    assert not page.shows("#document-link") and not page.shows("#document-progress")
+
+
+def test_a_broken_document_shows_the_servers_sentence(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"ka \xff lo\n")
+    page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
+    page.wait(lambda: "refused" in page.one("#document").get_attribute("class"))
+    assert "UTF-8" in page.text("#document-state")
+
+
+def test_a_server_that_is_busy_is_asked_again(page: Page) -> None:
+    page.later(
+        "if (calls++ > 0) return next(path, options);"
+        "return new Response('{\"error\": \"Too many requests.\"}', {status: 429, headers: {'Retry-After': '1'}})"
+    )
+    page.type("ka lo mi")
+    page.wait(lambda: page.text("#notice-text") == "Too many requests.")
+    assert "Trying again in" in page.text("#notice-wait")
+    page.translates("ka lo mi")
+    assert not page.shows("#notice") and page.one("#source-text").get_property("value") == "ka lo mi"
+
+
+def test_nothing_is_lost_offline(page: Page) -> None:
+    page.browser.execute_cdp_cmd("Network.enable", {})
+    there = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **there})
+    try:
+        page.type("ka lo mi")
+        page.wait(lambda: "offline" in page.text("#notice-text"))
+    finally:
+        page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **there})
+    page.translates("ka lo mi")
+    page.open()  # again: what was written is still there
+    page.translates("ka lo mi")
+
+
+def test_an_error_is_the_servers_sentence(page: Page) -> None:
+    page.later("return new Response(JSON.stringify({error: 'Text 1 <b>is</b> odd.'}), {status: 400})")
+    page.type("ka lo mi")
+    page.wait(lambda: page.text("#notice-text") == "Text 1 <b>is</b> odd.")
+    assert not page.shows("#notice-action")
+
+
+def test_a_text_that_is_too_long_is_not_sent(page: Page) -> None:
+    limit = page.run("return fetch('frontend/settings').then((answer) => answer.json()).then((all) => all.charLimit)")
+    page.run("document.execCommand('insertText', false, 'ka '.repeat(arguments[0]))", limit // 3 + 2)
+    page.wait(lambda: "characters too long" in page.text("#notice-text"))
+    assert page.text("#target-text") == "" and "over" in page.one("#count").get_attribute("class")
+    page.run("document.querySelector('#source-text').select()")
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    assert not page.shows("#notice")
+
+
+def test_hostile_text_is_text_everywhere(page: Page) -> None:
+    page.later(
+        "if (path !== 'translate') return next(path, options);"
+        f"const text = {HOSTILE!r};"
+        "return new Response(JSON.stringify({translatedText: text, alternatives: [text + '!'], alignment: []}))"
+    )
+    page.type(HOSTILE)
+    page.wait(lambda: page.text("#target-text") == HOSTILE)
+    page.click("#other")
+    page.wait(lambda: page.all(".alternative"))
+    page.click("#attention summary")
+    page.wait(lambda: page.all("#attention-drawing > *"))
+    assert page.run("return document.querySelectorAll('img, main script').length") == 0
+    assert page.run("return document.title").startswith("Translate")
+
+
+def test_the_attention_panel(page: Page) -> None:
+    assert not page.all("script[src*=drawing]")  # it is loaded when it is wanted
+    page.type("ka lo mi.\nnu re")
+    page.translates("ka lo mi.\nnu re")
+    page.click("#attention summary")
+    page.wait(lambda: page.all("#attention-drawing svg"))
+    assert page.text("#attention-text") == "ka lo mi."
+    page.click("#attention-next")
+    page.wait(lambda: page.text("#attention-text") == "nu re" and page.all("#attention-drawing svg"))
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scrolling(page: Page, scheme: str) -> None:
+    try:
+        size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+        page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        page.type(text := "ka lo mi nu re so ti va " + "va" * 60)
+        page.translates(text)
+        page.click("#other")
+        page.wait(lambda: page.all(".alternative"))
+        page.click("#attention summary")
+        page.wait(lambda: page.all("#attention-drawing svg"))
+        assert page.run("return document.documentElement.scrollWidth") <= 360
+        assert page.run("return innerWidth") == 360
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
