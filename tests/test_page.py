@@ -1,5 +1,6 @@
 """The web page of `transduce serve`, in a real browser."""
 
+import itertools
 import json
 import os
 import shutil
@@ -10,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-pytest.importorskip("selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)")
+pytest.importorskip(
+    "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
+)
 
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -22,7 +27,8 @@ from selenium.webdriver.remote.webelement import WebElement
 CHROMIUM, DRIVER = (shutil.which(name) or f"/usr/bin/{name}" for name in ("chromium", "chromedriver"))
 MISSING = [program for program in (CHROMIUM, DRIVER) if not Path(program).exists()]
 pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"the page is tested in a browser, and {', '.join(MISSING)} is missing: apt install chromium-driver"
+    bool(MISSING),
+    reason=f"the page is tested in a browser; {', '.join(MISSING)} is missing: apt install chromium-driver",
 )
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -80,6 +86,11 @@ class Page:
     def shows(self, selector: str) -> bool:
         return self.one(selector).is_displayed()
 
+    def module(self, name: str, expression: str, *arguments: object) -> Any:
+        """What an expression gives with the page's module `name` as `it` and the arguments as `given`."""
+        script = f"const done = arguments[arguments.length - 1], given = [...arguments]; import('./{name}.js')"
+        return self.browser.execute_async_script(f"{script}.then((it) => done({expression}))", *arguments)
+
     def complaints(self) -> list[str]:
         """What the console holds since it was last read: errors, and violations of the Content-Security-Policy."""
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] != "INFO"]
@@ -123,7 +134,7 @@ def test_typing_gives_a_translation(page: Page) -> None:
     page.type("ka lo mi")
     page.translates("ka lo mi")
     assert page.text("#count").startswith("8 / ")
-    assert (page.one("#source-text").get_attribute("lang"), page.one("#target-text").get_attribute("lang")) == ("ka", "zu")
+    assert [page.one(f"#{side}-text").get_attribute("lang") for side in ("source", "target")] == ["ka", "zu"]
     page.type(Keys.BACKSPACE * 3)
     page.translates("ka lo")
     page.wait(lambda: page.text("#announcement") == page.served("ka lo"))  # read out once it has settled
@@ -132,6 +143,14 @@ def test_typing_gives_a_translation(page: Page) -> None:
     page.click("#clear")  # which is Undo now
     page.translates("ka lo")
     assert page.complaints() == []
+
+
+def test_a_change_that_is_taken_back_leaves_everything_as_it_was(page: Page) -> None:
+    page.type("ka lo")
+    page.translates("ka lo")
+    page.type("x" + Keys.BACKSPACE)
+    page.wait(lambda: page.all("#mirror .word"))
+    page.translates("ka lo")
 
 
 def test_lines_stay_lines(page: Page) -> None:
@@ -175,10 +194,10 @@ def test_words_light_up_with_what_they_are_aligned_to(page: Page) -> None:
     lit = [page.run("return arguments[0].textContent", word) for word in page.all("#mirror .lit")]
     assert lit and set(lit) <= {"ka", "lo", "mi"}
     assert len(page.all("#threads path")) == len(lit)
-    place = page.run("const box = document.querySelector('#mirror .word').getBoundingClientRect(); return [box.x, box.y]")
-    actions = ActionChains(page.browser)
-    actions.w3c_actions.pointer_action.move_to_location(int(place[0]) + 4, int(place[1]) + 8)
-    actions.perform()  # over the text area: its first word
+    place = page.one("#mirror .word").rect
+    over = ActionChains(page.browser)
+    over.w3c_actions.pointer_action.move_to_location(int(place["x"]) + 4, int(place["y"]) + 8)
+    over.perform()  # over the text area, in front of its first word
     page.wait(lambda: page.text("#mirror .lit") == "ka")
 
 
@@ -197,9 +216,46 @@ def test_the_keyboard_goes_from_word_to_word(page: Page) -> None:
     page.wait(lambda: page.all("#mirror .lit") and page.text("#mirror .lit") == "ka")
 
 
+# Blanks, line ends, signs, right to left, letters beyond 16 bits, an accent of its own, an alphabet without spaces.
+TEXTS = st.lists(st.text(alphabet="ab .!?\n\t'-שم😀𝄞\u0301漢。", max_size=30), min_size=2, max_size=40)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=TEXTS)
+def test_passages_keep_order_and_leave_out_only_blanks(page: Page, texts: list[str]) -> None:
+    pairs = [(texts[i], texts[i - 1]) for i in range(len(texts))]
+    found = page.module(
+        "text",
+        "given[0].map(([a, b]) => it.passages(a, b, 'en', 'de').map((each) => ["
+        "a.slice(...each.source), b.slice(...each.target), each.source, each.target]))",
+        pairs,
+    )
+    for pair, passages in zip(pairs, found, strict=True):
+        for side in (0, 1):
+            spans = [passage[2 + side] for passage in passages]
+            assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+        if pair[0].count("\n") == pair[1].count("\n"):
+            lines = zip(pair[0].split("\n"), pair[1].split("\n"), strict=True)
+            said = ["".join((a + b).split()) for a, b in lines if a.strip() and b.strip()]
+            assert sorted("".join(said)) == sorted("".join("".join((p[0] + p[1]).split()) for p in passages))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=TEXTS)
+def test_differences_are_the_text_and_none_of_it_is_marked_beside_itself(page: Page, texts: list[str]) -> None:
+    pairs = [(texts[i], texts[i - 1]) for i in range(len(texts))]
+    for (text, other), parts in zip(
+        pairs, page.module("text", "given[0].map((pair) => it.differences(...pair))", pairs), strict=True
+    ):
+        assert "".join(part["text"] for part in parts) == text
+        assert not any(part["marked"] for part in parts) or text != other
+        assert "".join(part["text"] for part in parts if not part["marked"]).split() == text.split() or text != other
+
+
 def test_offsets_are_code_points(page: Page) -> None:
     page.later(
-        "return new Response(JSON.stringify({translatedText: '𝄞𝄞 wi', alignment: [{source: [3, 5], target: [3, 5], weight: 1}]}))"
+        "const alignment = [{source: [3, 5], target: [3, 5], weight: 1}];"
+        "return new Response(JSON.stringify({translatedText: '𝄞𝄞 wi', alignment}))"
     )
     page.run("document.execCommand('insertText', false, '😀😀 re')")
     page.wait(lambda: page.all("#mirror .word"))
@@ -222,7 +278,8 @@ def test_an_alternative_is_taken_and_stays(page: Page) -> None:
 
 
 def test_the_mirror_lies_exactly_behind_the_text(page: Page) -> None:
-    page.run("document.execCommand('insertText', false, arguments[0])", "ka lo mi\tnu  " * 400 + "\n" + "va" * 300 + "\n\n")
+    text = "ka lo mi\tnu  " * 400 + "\n" + "va" * 300 + "\n\n"
+    page.run("document.execCommand('insertText', false, arguments[0])", text)
     sizes = page.run(
         "const [a, b] = ['#mirror', '#source-text'].map((name) => document.querySelector(name));"
         "return [a.clientWidth, b.clientWidth, a.clientHeight, b.clientHeight, a.scrollHeight, b.scrollHeight]"

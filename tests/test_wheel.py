@@ -52,3 +52,9 @@ def test_its_phrasebook_speaks(installed):
 
 def test_its_drawing_is_there(installed):
     assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/inspection").iterdir()}
+
+
+def test_its_web_page_is_whole(installed):
+    page = Path("transduce/serving/page")
+    found, wanted = ({file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src"))
+    assert found == wanted and "index.html" in found

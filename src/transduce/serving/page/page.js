@@ -38,7 +38,7 @@ let timer = 0;
 let notBefore = 0; // when the server may be asked again
 let failures = 0; // in a row
 let cleared = ""; // the text that "Undo" brings back
-let shown = ""; // what was asked for the translation that is on the page
+let shown = null; // {key, asked, answer} of the translation that is on the page
 
 // -- translating -------------------------------------------------------------------------------------
 
@@ -53,12 +53,13 @@ async function translate() {
   clearTimeout(timer);
   running?.abort();
   running = null;
-  if (!languages || tooLong()) return working(false);
+  if (!languages) return start();
+  if (tooLong()) return working(false);
   const text = input.value;
   if (!text.trim()) return showNothing();
   const asked = { q: text, ...languages.codes, format: "text", alignment: true };
-  if (JSON.stringify(asked) === shown) {
-    notice(); // it may have been too long for a moment
+  if (shown?.key === JSON.stringify(asked)) {
+    show(shown.asked, shown.answer); // with its links, which the change that was taken back had put out
     return working(false);
   }
   const mine = (running = new AbortController());
@@ -76,7 +77,8 @@ async function translate() {
 }
 
 function show(asked, answer) {
-  [failures, notBefore, shown] = [0, 0, JSON.stringify(asked)];
+  [failures, notBefore] = [0, 0];
+  shown = { key: JSON.stringify(asked), asked, answer };
   notice();
   languages.detect(answer.detectedLanguage);
   const { source, target } = languages.ofTexts;
@@ -85,12 +87,13 @@ function show(asked, answer) {
   alternatives.close();
   facing.show(asked.q, answer.translatedText, answer.alignment ?? [], { source: source || "auto", target });
   dress(true);
+  age();
   attention.refresh();
   announce(facing.text);
 }
 
 function showNothing() {
-  shown = "";
+  shown = null;
   alternatives.close();
   facing.clear();
   languages.detect(null);
@@ -102,9 +105,13 @@ function showNothing() {
 }
 
 function working(yes) {
-  output.classList.toggle("stale", yes);
   output.setAttribute("aria-busy", String(yes));
   element("state").textContent = yes && !output.textContent ? "Translating …" : "";
+}
+
+/** Fade a translation that is not, or not yet, that of what is written. */
+function age() {
+  output.classList.toggle("stale", shown?.asked.q !== input.value);
 }
 
 function dress(translated) {
@@ -123,7 +130,6 @@ function announce(text) {
 // -- what goes wrong ---------------------------------------------------------------------------------
 
 function report(error) {
-  shown = "";
   if (!(error instanceof Failure)) throw error;
   if (wantsKey(error)) return notice(error.message, "Give the key", giveKey);
   if (!error.passes) return notice(error.message);
@@ -154,8 +160,7 @@ function countDown() {
 
 function tryNow() {
   notBefore = 0;
-  if (languages) translate();
-  else start();
+  translate();
 }
 
 async function giveKey() {
@@ -181,6 +186,7 @@ function written() {
   element("clear").textContent = cleared ? "Undo" : "Clear";
   element("clear").hidden = !input.value && !cleared;
   element("book").classList.toggle("long", count > 280);
+  age();
   remember("sessionStorage", DRAFT, input.value);
 }
 
@@ -215,13 +221,18 @@ element("swap").addEventListener("click", () => {
 
 // -- beginning ---------------------------------------------------------------------------------------
 
+let starting = false;
+
 async function start() {
+  if (starting) return;
+  starting = true;
   try {
     const [settings, known] = await Promise.all([ask("frontend/settings"), ask("languages")]);
     begin(settings, known);
   } catch (error) {
     report(error);
   }
+  starting = false;
 }
 
 function begin(settings, known) {

@@ -90,8 +90,15 @@ function sentences(text, [begin, end], language) {
   return found;
 }
 
+const segmenters = new Map(); // by language; they are slow to make
+
 function segmenter(language) {
   if (!Intl.Segmenter) return null;
+  if (!segmenters.has(language)) segmenters.set(language, newSegmenter(language));
+  return segmenters.get(language);
+}
+
+function newSegmenter(language) {
   try {
     return new Intl.Segmenter(language, { granularity: "sentence" });
   } catch {
