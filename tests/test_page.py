@@ -7,6 +7,7 @@ import shutil
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 PATIENCE = 20.0  # seconds; what is waited for takes a tenth of one
+BETWEEN = "{ const next = window.fetch; let calls = 0; window.fetch = async (path, options) => { %s } }"
 NETWORK = "Failed to load resource"  # what Chromium's console says of every answer of 400 and above
 
 
@@ -97,7 +99,17 @@ class Page:
 
     def later(self, script: str) -> None:
         """Put something in the way of what the page fetches; `next` is the real fetch."""
-        self.run(f"const next = window.fetch; let calls = 0; window.fetch = async (path, options) => {{ {script} }}")
+        self.run(BETWEEN % script)
+
+    @contextmanager
+    def from_the_start(self, script: str) -> Iterator[None]:
+        """The same before the page loads, which it does now."""
+        given = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BETWEEN % script})
+        try:
+            self.open()
+            yield
+        finally:
+            self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", given)
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +194,65 @@ def test_a_request_that_is_overtaken_is_cancelled(page: Page) -> None:
     page.type(" mi")
     page.translates("ka lo mi")
     assert page.run("return window.cancelled") == "ka lo"
+
+
+def test_what_an_input_method_composes_is_not_translated_before_it_is_done(page: Page) -> None:
+    page.later("(window.asked ??= []).push(JSON.parse(options.body).q); return next(path, options);")
+    for text in ("k", "ka", "ka l"):
+        composed = {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
+        page.browser.execute_cdp_cmd("Input.imeSetComposition", composed)
+    time.sleep(0.5)
+    assert page.run("return window.asked ?? []") == []
+    page.browser.execute_cdp_cmd("Input.insertText", {"text": "ka lo"})
+    page.translates("ka lo")
+    assert page.run("return window.asked") == ["ka lo"]
+
+
+TWO_WAYS = """
+    if (path === 'languages') return new Response(JSON.stringify([
+      {code: 'ka', name: 'Ka', targets: ['ka', 'zu']}, {code: 'zu', name: 'Zu', targets: ['ka', 'zu']}]));
+    if (path !== 'translate') return next(path, options);
+    const {q, source, target} = JSON.parse(options.body);
+    const answer = {translatedText: `${source} ${target} ${q.length}`, alignment: []};
+    if (source === 'auto') answer.detectedLanguage = {language: 'ka', confidence: 87};
+    return new Response(JSON.stringify(answer));
+"""
+
+
+def test_languages_are_detected_swapped_and_remembered(page: Page) -> None:
+    with page.from_the_start(TWO_WAYS):
+        assert page.one("#source-language").get_property("value") == "auto"
+        assert not page.one("#swap").is_enabled()  # from what?
+        page.type("ka lo")
+        page.wait(lambda: page.text("#target-text") == "auto zu 5")
+        assert page.text("#source-language option").startswith("Ka")
+        page.click("#swap")
+        page.wait(lambda: page.text("#target-text") == "zu ka 9")
+        assert page.one("#source-text").get_property("value") == "auto zu 5"
+        page.open()
+        chosen = [page.one(f"#{side}-language").get_property("value") for side in ("source", "target")]
+        assert chosen == ["zu", "ka"]
+
+
+def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
+    page.later(
+        "if (options.headers.Authorization === 'Bearer secret') return next(path, options);"
+        'return new Response(\'{"error": "This server wants a key."}\', {status: 401})'
+    )
+    page.type("ka lo mi")
+    page.wait(lambda: page.shows("#key"))
+    assert page.text("#key-sentence") == "This server wants a key."
+    page.click("#key-cancel")
+    page.wait(lambda: page.text("#notice-text") == "This server wants a key.")
+    page.type(" nu")  # it doesn't ask again at every letter
+    time.sleep(0.6)
+    assert not page.shows("#key")
+    page.click("#notice-action")
+    page.wait(lambda: page.shows("#key"))
+    page.one("#key-value").send_keys("secret", Keys.ENTER)
+    page.translates("ka lo mi nu")
+    assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == ["secret", None]
+    assert not page.shows("#notice")
 
 
 def test_words_light_up_with_what_they_are_aligned_to(page: Page) -> None:
@@ -302,6 +373,16 @@ def test_a_document_goes_up_and_comes_down(page: Page, tmp_path: Path) -> None:
     found = page.wait(lambda: list(page.browser.downloads.glob("*.txt")))
     page.wait(lambda: found[0].stat().st_size)
     assert found[0].read_text(encoding="utf-8") == page.served("ka lo mi\n\nnu re\n")
+
+
+def test_a_document_can_be_dropped(page: Page) -> None:
+    page.run(
+        "const given = new DataTransfer(); given.items.add(new File(['ka lo\\n'], 'b.txt'));"
+        "for (const name of ['dragenter', 'dragover', 'drop'])"
+        "  document.body.dispatchEvent(new DragEvent(name, {dataTransfer: given, bubbles: true, cancelable: true}))"
+    )
+    page.wait(lambda: page.shows("#document-link"))
+    assert (page.text("#document-name"), page.shows("#drop")) == ("b.txt", False)
 
 
 def test_a_document_of_another_kind_is_refused_by_a_sentence(page: Page, tmp_path: Path) -> None:

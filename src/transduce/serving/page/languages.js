@@ -38,8 +38,9 @@ export class Languages {
       .filter(({ code }) => from === AUTO || code === from)
       .flatMap(({ code, targets }) => targets.filter((target) => from === AUTO || target !== code));
     const offered = this.known.filter(({ code }) => possible.includes(code));
+    const usual = possible.find((code) => code !== this.sources[0].code); // what the first language is translated into
     this.target.replaceChildren(...offered.map(({ name, code }) => new Option(name, code)));
-    pick(this.target, [...wished, offered[0]?.code]);
+    pick(this.target, [...wished, usual, offered[0]?.code]);
     this.showDetected();
   }
 

@@ -112,6 +112,7 @@ export function keyFor(sentence, again = false) {
 function dialog(sentence) {
   const [box, value, keep] = [element("key"), element("key-value"), element("key-keep")];
   element("key-sentence").textContent = sentence;
+  const before = document.activeElement;
   value.value = recall("sessionStorage", KEY) ?? recall("localStorage", KEY) ?? "";
   keep.checked = recall("localStorage", KEY) !== null;
   box.showModal();
@@ -130,6 +131,8 @@ function dialog(sentence) {
     box.onclose = () => {
       refused = !given;
       value.value = "";
+      before.blur(); // Chromium gives the focus back without a caret: what one types then is lost
+      before.focus();
       resolve(given);
     };
   });
