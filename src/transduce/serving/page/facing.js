@@ -173,12 +173,11 @@ export class Facing {
 
   /** A line that hangs from one word to the other; none where a word is scrolled out of sight. */
   thread(from, to, link) {
-    const [a, b] = [under(from, this.book), under(to, this.book)];
+    const [a, b] = [inSight(from, this.book), inSight(to, this.book)];
     if (!a || !b) return [];
-    const sag = Math.max(a.y, b.y) + Math.min(60, 12 + Math.abs(b.x - a.x) / 14);
+    const stacked = this.output.getBoundingClientRect().left < this.input.getBoundingClientRect().right;
     const line = document.createElementNS(THREAD, "path");
-    const pull = (b.x - a.x) / 4;
-    line.setAttribute("d", `M${a.x} ${a.y}C${a.x + pull} ${sag} ${b.x - pull} ${sag} ${b.x} ${b.y}`);
+    line.setAttribute("d", stacked ? falling(a, b) : hanging(a, b));
     line.setAttribute("stroke-opacity", String(0.25 + 0.65 * Math.min(1, Math.max(0, link.weight))));
     return [line];
   }
@@ -215,13 +214,24 @@ function within([begin, end], [first, last]) {
   return begin >= first && end <= last;
 }
 
-/** The middle of a word's underside within `book`; null where its field has scrolled it away. */
-function under(word, book) {
-  const [box, field, origin] = [
-    word.getClientRects()[0],
-    word.closest(".field").getBoundingClientRect(),
-    book.getBoundingClientRect(),
-  ];
+/** Where a word is within `book`: its middle, top and bottom; null where its field has scrolled it away. */
+function inSight(word, book) {
+  const box = word.getClientRects()[0];
+  const field = word.closest(".field").getBoundingClientRect();
+  const origin = book.getBoundingClientRect();
   if (!box || box.bottom > field.bottom + 2 || box.top < field.top - 2) return null;
-  return { x: box.left + box.width / 2 - origin.left, y: box.bottom - origin.top };
+  return { x: box.left + box.width / 2 - origin.left, top: box.top - origin.top, bottom: box.bottom - origin.top };
+}
+
+/** From underside to underside, where the texts lie side by side. */
+function hanging(a, b) {
+  const sag = Math.max(a.bottom, b.bottom) + Math.min(60, 12 + Math.abs(b.x - a.x) / 14);
+  const pull = (b.x - a.x) / 4;
+  return `M${a.x} ${a.bottom}C${a.x + pull} ${sag} ${b.x - pull} ${sag} ${b.x} ${b.bottom}`;
+}
+
+/** From the underside down to the upper side, where the translation lies below. */
+function falling(a, b) {
+  const middle = (a.bottom + b.top) / 2;
+  return `M${a.x} ${a.bottom}C${a.x} ${middle} ${b.x} ${middle} ${b.x} ${b.top}`;
 }

@@ -52,7 +52,7 @@ export class Languages {
 
   showDetected() {
     const name = this.name(this.detected?.language);
-    this.source.options[0].textContent = this.detected ? `${name} (detected)` : "Detect language";
+    this.source.options[0].textContent = this.detected ? `${name} (auto)` : "Detect language";
     this.source.title = this.detected ? `${name}, ${Math.round(this.detected.confidence)} % sure` : "";
     element("swap").disabled = !this.swapped;
   }
