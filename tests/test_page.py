@@ -1,19 +1,24 @@
 """The web page of `transduce serve`, in a real browser."""
 
+import contextlib
 import itertools
 import json
-import os
 import shutil
+import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from corpora import write_texts
+from transduce import cli
 
 pytest.importorskip(
     "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
@@ -101,7 +106,7 @@ class Page:
         """Put something in the way of what the page fetches; `next` is the real fetch."""
         self.run(BETWEEN % script)
 
-    @contextmanager
+    @contextlib.contextmanager
     def from_the_start(self, script: str) -> Iterator[None]:
         """The same before the page loads, which it does now."""
         given = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BETWEEN % script})
@@ -112,9 +117,36 @@ class Page:
             self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", given)
 
 
+TRAINING = [
+    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.learning_rate=1.0"),
+    *("train.threads=1", "train.steps=150", "train.save_every=150", "train.validate_every=150"),
+]
+
+
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    yield os.environ["PAGE"]
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where `transduce serve` serves a small model of the toy language."""
+    folder = tmp_path_factory.mktemp("page")
+    train, valid = write_texts(folder, "train", 300, 0), write_texts(folder, "valid", 20, 1)
+    model = str(folder / "model")
+    corpus = ["--train", *train, "--valid", *valid, "--from", "ka", "--to", "zu"]
+    cli.main(["train", *corpus, "--out", model, *TRAINING])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "transduce.cli", "serve", model, "--port", str(port)]
+    with (folder / "server.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        try:
+            for _ in range(600):
+                assert server.poll() is None, (folder / "server.log").read_text()
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/languages", timeout=PATIENCE).close()
+                    break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.terminate()
 
 
 @pytest.fixture(scope="module")
