@@ -379,6 +379,21 @@ def test_an_alternative_is_taken_and_stays(page: Page) -> None:
     assert wanted in page.text("#target-text") and page.all(".preferred")
 
 
+def test_a_sentence_that_the_server_sees_otherwise_is_taken_with_its_line(page: Page) -> None:
+    page.later(
+        "const {q, alternatives} = JSON.parse(options.body); (window.asked ??= []).push(q);"
+        "const translatedText = q.replace('Mr. Ka. Lo.', 'Zu zu. Fe fe. Po.').replace(/^Mr[.]$/, 'alone');"
+        "return new Response(JSON.stringify({translatedText, alignment: [], alternatives: [translatedText + '?']}))"
+    )
+    page.type("Mr. Ka. Lo.\nMi.")
+    page.wait(lambda: len(page.all(".passage")) == 4)
+    page.click("#other")
+    page.wait(lambda: page.all(".alternative"))
+    assert page.run("return window.asked.slice(-2)") == ["Mr.", "Mr. Ka. Lo."]
+    page.all(".alternative")[1].click()
+    assert page.text("#target-text") == "Zu zu. Fe fe. Po.?\nMi."
+
+
 def test_the_mirror_lies_exactly_behind_the_text(page: Page) -> None:
     text = "ka lo mi\tnu  " * 400 + "\n" + "va" * 300 + "\n\n"
     page.run("document.execCommand('insertText', false, arguments[0])", text)

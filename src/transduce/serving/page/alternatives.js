@@ -29,7 +29,10 @@ export class Alternatives {
     const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true };
     try {
       const answer = await ask("translate", asked);
-      if (this.passage === passage) this.show(passage, answer);
+      if (this.passage !== passage) return;
+      const whole = answer.translatedText === passage.target ? null : this.facing.widen(passage);
+      if (whole) await this.open(whole);
+      else this.show(passage, answer);
     } catch (error) {
       if (this.passage === passage) this.box.replaceChildren(make("p", "soft", error.message));
     }

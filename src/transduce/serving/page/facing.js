@@ -14,7 +14,7 @@ export class Facing {
   /** `onPassage` is called with the passage that a person chose by a click or by Enter. */
   constructor({ book, input, mirror, output, threads, onPassage }) {
     Object.assign(this, { book, input, mirror, output, threads, onPassage });
-    this.passages = []; // {source: text, target: text, shown: text, element}
+    this.passages = []; // as `passage` makes them
     this.words = { source: [], target: [] }; // elements
     this.links = [];
     this.current = -1; // the word of the translation that the arrow keys have reached
@@ -54,12 +54,9 @@ export class Facing {
     this.target = target;
     this.words = { source: [], target: new Array(read.target.length) };
     this.current = -1;
-    this.passages = passages(source, target, languages.source, languages.target).map((passage) => ({
-      source: source.slice(...passage.source),
-      target: target.slice(...passage.target),
-      span: passage.target,
-      words: read.target.map((span, word) => ({ span, word })).filter(({ span }) => within(span, passage.target)),
-    }));
+    this.passages = passages(source, target, languages.source, languages.target).map((found) =>
+      passage(found, source, target, read.target),
+    );
     if (alignment.length && source === this.input.value) this.showSource(source, read.source);
     this.showTarget();
   }
@@ -82,6 +79,27 @@ export class Facing {
     if (text === passage.target) this.chosen.delete(this.key(passage));
     else this.chosen.set(this.key(passage), text);
     this.showTarget();
+  }
+
+  /**
+   * Take all of a passage's line as one passage, when its sentences turn out to be others than the server's;
+   * returns that, or null where nothing can be joined, or where somebody has already chosen.
+   */
+  widen(passage) {
+    const line = this.passages.filter((each) => each.line === passage.line);
+    if (line.length < 2 || line.some((each) => this.chosen.has(this.key(each)))) return null;
+    const [first, last] = [line[0], line.at(-1)];
+    const joined = {
+      ...first,
+      source: first.whole.source.slice(first.begin, last.end),
+      target: first.whole.target.slice(first.span[0], last.span[1]),
+      span: [first.span[0], last.span[1]],
+      end: last.end,
+      words: line.flatMap((each) => each.words),
+    };
+    this.passages.splice(this.passages.indexOf(first), line.length, joined);
+    this.showTarget();
+    return joined;
   }
 
   key(passage) {
@@ -208,6 +226,20 @@ export class Facing {
   passageOfWord(word) {
     return this.passages.find((passage) => passage.words.some((each) => each.word === word)) ?? this.passages[0];
   }
+}
+
+/** A passage with its texts: `span` and `words` are places in the translation, `begin` and `end` in the source. */
+function passage(found, source, target, words) {
+  return {
+    line: found.line,
+    whole: { source, target },
+    source: source.slice(...found.source),
+    target: target.slice(...found.target),
+    begin: found.source[0],
+    end: found.source[1],
+    span: found.target,
+    words: words.map((span, word) => ({ span, word })).filter(({ span }) => within(span, found.target)),
+  };
 }
 
 function within([begin, end], [first, last]) {

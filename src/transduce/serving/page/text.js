@@ -55,17 +55,17 @@ function distinct(spans) {
 
 /**
  * What belongs together in a text and its translation: sentences where both sides have as many of them in a line,
- * else the line, else everything. Returns [{source: span, target: span}], in order, blank ones left out.
+ * else the line, else everything. Returns [{line, source: span, target: span}], in order, blank ones left out.
  */
 export function passages(source, target, sourceLanguage, targetLanguage) {
   const [from, to] = [lines(source), lines(target)];
-  if (from.length !== to.length) return [{ source: [0, source.length], target: [0, target.length] }];
-  return from.flatMap((line, i) => {
-    const here = sentences(source, line, sourceLanguage);
-    const there = sentences(target, to[i], targetLanguage);
+  if (from.length !== to.length) return [{ line: 0, source: [0, source.length], target: [0, target.length] }];
+  return from.flatMap((span, line) => {
+    const here = sentences(source, span, sourceLanguage);
+    const there = sentences(target, to[line], targetLanguage);
     if (!here.length || !there.length) return [];
-    if (here.length === there.length) return here.map((span, k) => ({ source: span, target: there[k] }));
-    return [{ source: [here[0][0], here.at(-1)[1]], target: [there[0][0], there.at(-1)[1]] }];
+    if (here.length === there.length) return here.map((each, k) => ({ line, source: each, target: there[k] }));
+    return [{ line, source: [here[0][0], here.at(-1)[1]], target: [there[0][0], there.at(-1)[1]] }];
   });
 }
 
