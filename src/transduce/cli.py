@@ -25,6 +25,7 @@ from transduce.commands.parse import parse
 from transduce.commands.prepare import prepare
 from transduce.commands.reproduce import reproduce
 from transduce.commands.score import score
+from transduce.commands.serve import serve
 from transduce.commands.train import train
 from transduce.commands.translate import translate
 from transduce.errors import UserError
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "train": train,
     "prepare": prepare,
     "translate": translate,
+    "serve": serve,
     "parse": parse,
     "score": score,
     "evaluate": evaluate,

@@ -10,6 +10,7 @@ from collections.abc import Container, Sequence
 import sentencepiece
 
 from transduce.config import UNK
+from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.words import Rows, pack
 
 SPACE = "\u2581"
@@ -42,6 +43,12 @@ class Foreign:
         plain = [[self._pieces[token] for token in row if token > UNK] for row in rows]
         texts: list[str] = self._processor.decode(plain) if plain else []
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where pieces stand in what they spell, which is the text but for what was lost in cutting it."""
+        surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
+        first = next((place for place, surface in enumerate(surfaces) if surface), 0)
+        return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._pieces[int(token)] for token in ids]

@@ -151,6 +151,8 @@ class Tokenizer:
     def source_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Where in a source text its pieces stand; the spans tile the text, and a piece may have none of it."""
         found = self._source.spans(ids)
+        if isinstance(self._source, Foreign):  # what was lost in cutting is not told: about there
+            return [(min(begin, len(text)), min(end, len(text))) for begin, end in found]
         if len(text) == (found[-1][1] if found else 0):
             return found
         # Half of a surrogate pair has become three U+FFFD: it stands at the last of them.

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.config import BOS, EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
-from transduce.decoding.engines.engine import Found, Request
+from transduce.decoding.engines.engine import Found, Request, Weights
 from transduce.decoding.engines.support import DECODER, ENCODER
 from transduce.errors import UserError
 from transduce.profiling import phase
@@ -124,6 +124,10 @@ class OnnxEngine:
             log_probs = step(torch.from_numpy(before.copy())).numpy()
             sums += np.where(token == PAD, 0.0, log_probs[rows, token])
         return [float(each) for each in sums]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+        """None: the graphs give no attention away."""
+        return [np.zeros((len(t), len(s)), np.float32) for s, t in zip(sources, targets, strict=True)]
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
         return OnnxStepper(self._encoder, self._decoder, self._empty, _pad([[*source, EOS] for source in sources]))

@@ -1,0 +1,113 @@
+"""`transduce serve`."""
+
+import ipaddress
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transduce.commands.output import print_table
+from transduce.commands.recipes import Files
+from transduce.decoding.engines.engine import Choice
+from transduce.errors import UserError
+from transduce.journal import say
+
+if TYPE_CHECKING:
+    from transduce.serving.languages import Served
+
+
+def serve(
+    *models: Path,
+    host: str = "127.0.0.1",
+    port: int = 5000,
+    keys: Path | None = None,
+    new_key: str = "",
+    insecure: bool = False,
+    proxy: Files = (),
+    engine: Choice = "auto",
+    show_limits: bool = False,
+    limit: Files = (),
+) -> None:
+    """Serve models: a web page, and the API of LibreTranslate.
+
+    It ends with Ctrl-C or SIGTERM, when everything that it has accepted is answered.
+
+    Args:
+        models: Model folders, each for another pair of languages.
+        host: The address to listen at; 0.0.0.0 is every one of this machine, and needs --keys or --insecure.
+        port: The port to listen at; 0: a free one.
+        keys: A file with the keys that may use the server; without it, whoever reaches it may.
+        new_key: Make a key for somebody of this name, print it, add its hash to --keys, and end.
+        insecure: Let everybody in who reaches a public address.
+        proxy: The address of a proxy whose X-Forwarded-For is to be believed; give --proxy again for more.
+        engine: What searches, as for `transduce translate`.
+        show_limits: Print what is accepted, and end.
+        limit: limits.NAME=NUMBER: another limit; --limit again for more. They are listed by --show-limits.
+    """
+    try:
+        from transduce.serving import network
+        from transduce.serving.api import application
+        from transduce.serving.keys import Keys, add_key, read_keys
+        from transduce.serving.languages import by_direction
+        from transduce.serving.limits import limits_from, rows
+    except ImportError as error:
+        raise UserError(f"Serving needs more packages ({error.name}): pip install 'transduce[serve]'.") from None
+
+    limits = limits_from(dict(_assignment(each) for each in limit))
+    if show_limits:
+        table = [(each.name, f"{each.value:,}", each.unit, each.help) for each in rows(limits)]
+        print_table([("limit", "value", "unit", "meaning"), *table])
+        return
+    if new_key:
+        if keys is None:
+            raise UserError("Say with --keys to which file the hash of the new key is to be added.")
+        print(add_key(keys, new_key))
+        return
+    if not models:
+        raise UserError("Name one model folder or more: transduce serve MODEL.")
+    local = _is_loopback(host)
+    if not local and keys is None and not insecure:
+        raise UserError(
+            f"At {host} others can reach this server: give --keys FILE (--new-key makes one), or --insecure."
+        )
+    owners = read_keys(keys) if keys else Keys({})
+    listening = _listen(host, port)  # before the models are loaded, which takes longer
+    served = by_direction([_load(folder, engine) for folder in models])
+    app = application(served, owners, limits, local=local and not proxy)
+    for direction, each in served.items():
+        say(f"{direction.source} → {direction.target}: {each.folder}, {each.translator.engine.name}")
+    shown = f"[{host}]" if ":" in host else host
+    say(f"Listening at http://{shown}:{listening.getsockname()[1]}/")
+    network.run(app, listening, limits, list(proxy))
+
+
+def _load(folder: Path, engine: Choice) -> "Served":
+    from transduce import bundle
+    from transduce.decoding.loading import load
+    from transduce.serving.languages import Direction, Served
+
+    data = bundle.read_config(folder).data
+    translator = load(folder, engine=engine)
+    return Served(str(folder), Direction(data.source, data.target), translator, data.max_length)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"'{text}' is not a limit; limits are written limits.NAME=NUMBER.")
+    return name, value
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Raises UserError if that is not possible."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"Can't listen at {host}, port {port}: {error}; choose another --host or --port.") from None

@@ -1,0 +1,134 @@
+"""What a server does, without HTTP: texts and documents through the queue, languages, attention."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce import bundle
+from transduce.corpus.documents.document import Document, Kind
+from transduce.corpus.documents.html import read_html
+from transduce.corpus.documents.reading import read_document
+from transduce.corpus.plain import BYTE_ORDER_MARK
+from transduce.decoding.documents import Plan
+from transduce.decoding.translator import Translation, Translator
+from transduce.errors import UserError
+from transduce.inspection.maps import attention_of
+from transduce.inspection.picture import picture_of
+from transduce.serving.batching import Batcher, Want
+from transduce.serving.languages import Detected, Detector, Direction, Served, codes
+from transduce.serving.limits import Limits
+from transduce.serving.metrics import Metrics
+
+AUTO = "auto"
+ATTENDED = 200  # characters of a sentence whose attention is drawn: its maps grow with their square
+
+
+class Wish(NamedTuple):
+    """How texts are to be translated, beyond from which language into which."""
+
+    alternatives: int = 0
+    align: bool = False
+    beam_size: int | None = None  # None: the model's own
+
+
+class Service:
+    """Models behind one queue."""
+
+    def __init__(self, models: dict[Direction, Served], limits: Limits):
+        self.models, self.limits = models, limits
+        self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
+        self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, self.metrics.batch)
+        self._detector = Detector(codes(models))
+        self._whole: dict[Direction, bundle.Bundle] = {}  # models to look into
+
+    def detect(self, text: str, target: str = "") -> list[Detected]:
+        """The likeliest languages first: of all that are served, or those that can be translated into `target`."""
+        among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
+        if not among:
+            raise UserError(f"There is no model that translates into {target!r}; GET /languages lists them.")
+        return self._detector.detect(text, among)
+
+    def served(self, source: str, target: str) -> Served:
+        """Raises UserError if there is no such model."""
+        found = self.models.get(Direction(source, target))
+        if found is None:
+            raise UserError(f"There is no model from {source!r} to {target!r}; GET /languages lists them.")
+        return found
+
+    async def translate(
+        self, texts: Sequence[str], served: Served, wish: Wish, *, kinds: Sequence[Kind] | None = None
+    ) -> list[Translation]:
+        """The translations of texts of any number of sentences.
+
+        Raises UserError for what can't be, QueueFullError if there is no room.
+        """
+        beam_size = max(wish.beam_size or served.translator.config.beam_size, wish.alternatives + 1)
+        plan, tokens = await asyncio.to_thread(_plan, served, texts, kinds)
+        want = Want(served.translator, beam_size, wish.alternatives + 1, wish.align or plan.needs_links)
+        return plan.assemble(await self.batcher.translate(want, plan.sentences, tokens))
+
+    async def translate_html(self, texts: Sequence[str], served: Served, wish: Wish) -> list[Translation]:
+        """The same for texts with markup, all of which is kept; nothing in it is aligned."""
+        pages = [await asyncio.to_thread(read_html, (BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts]
+        wish = wish._replace(align=False)
+        found = iter(await self.translate(_texts(pages), served, wish, kinds=_kinds(pages)))
+        return [_page(page, [next(found) for _ in page.texts], wish.alternatives) for page in pages]
+
+    async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
+        """A whole file; raises UserError as `translate` and `read_document` do."""
+        source, target = served.direction
+        document = await asyncio.to_thread(read_document, content, name, source, target)
+        longest = max(map(len, document.texts), default=0)
+        if longest > self.limits.characters:
+            raise UserError(f"{name} holds a text of {longest:,} characters; {self.limits.characters:,} are allowed.")
+        translations = await self.translate(document.texts, served, Wish(), kinds=document.kinds)
+        return await asyncio.to_thread(document.write, [each.text for each in translations])
+
+    async def attention(self, text: str, served: Served) -> str:
+        """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
+        if len(text) > ATTENDED:
+            raise UserError(f"The attention of up to {ATTENDED} characters can be drawn, not of {len(text):,}.")
+        return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
+
+    def _attention(self, text: str, served: Served) -> str:
+        model = self._whole.get(served.direction)
+        if model is None:
+            model = self._whole[served.direction] = bundle.load(Path(served.folder))
+        config = served.translator.config
+        return picture_of(model.model, attention_of(model.model, model.tokenizer, text, config)).json()
+
+
+def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) -> tuple[Plan, list[int]]:
+    """The sentences of texts, and the tokens of each."""
+    lengths = _lengths(served.translator)
+    positions = served.translator.engine.max_positions
+    longest = min(served.longest, positions - 1 if positions else served.longest)
+    plan = Plan(texts, served.direction.source, kinds=kinds, lengths=lengths, longest=longest)
+    return plan, lengths(plan.sentences)
+
+
+def _lengths(translator: Translator) -> Callable[[Sequence[str]], list[int]]:
+    return lambda texts: list(map(len, translator.tokenizer.encode_source(texts)))
+
+
+def _texts(pages: Sequence[Document]) -> list[str]:
+    return [text for page in pages for text in page.texts]
+
+
+def _kinds(pages: Sequence[Document]) -> list[Kind]:
+    return [kind for page in pages for kind in page.kinds]
+
+
+def _page(page: Document, translations: Sequence[Translation], alternatives: int) -> Translation:
+    """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its best."""
+    scores = [each.score for each in translations]
+    whole = Translation(_written(page, translations, 0), sum(scores) / max(1, len(scores)), ())
+    others = tuple(replace(whole, text=_written(page, translations, rank)) for rank in range(1, alternatives + 1))
+    return replace(whole, alternatives=others)
+
+
+def _written(page: Document, translations: Sequence[Translation], rank: int) -> str:
+    chosen = [[each, *each.alternatives][min(rank, len(each.alternatives))].text for each in translations]
+    return page.write(chosen).decode().removeprefix(BYTE_ORDER_MARK)
