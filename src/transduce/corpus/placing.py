@@ -14,6 +14,7 @@ from transduce.corpus.placeholders import QUOTES, Mark, Masked, Patch, weave
 Span = tuple[int, int]
 Links = Sequence[tuple[Span, Span, float]]  # of a word in the source and a word in the translation
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
+DOUBT = 0.4  # a word with a weaker link to what is within a pair isn't taken in for its own sake
 PUNCTUATION = ".,:;!?…。，：；！？"
 
 
@@ -146,7 +147,7 @@ class _Placing:
             word = _core(target, heard)
             if word not in best or weight > best[word][0]:
                 best[word] = weight, _core(source, spoken)
-        self.links = sorted((word, origin) for word, (_, origin) in best.items())
+        self.links = sorted((word, origin, weight) for word, (weight, origin) in best.items())
         self.begins = [word.start() for word in WORD.finditer(target)] or [0]
         self.ends = [word.end() for word in WORD.finditer(target)] or [len(target)]
 
@@ -170,13 +171,15 @@ class _Placing:
 
     def _span(self, mark: Mark) -> Span:
         """The stretch of words that come from within a pair: as many as possible, with as few others as possible."""
-        best, run, begin, found = 0, 0, 0, None
-        for (first, last), origin in self.links:
+        best, run, begin = 0.0, 0.0, 0
+        inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
+        found = max(inside, key=lambda link: link[2])[0] if inside else None
+        for link in self.links:
             if run <= 0:
-                run, begin = 0, first
-            run += 1 if origin[0] < mark.end and mark.begin < origin[1] else -1
+                run, begin = 0.0, link[0][0]
+            run += link[2] - DOUBT if link in inside else -link[2]
             if run > best:
-                best, found = run, (begin, last)
+                best, found = run, (begin, link[0][1])
         if found is None:
             self.guessed = True
             found = self._share(mark.begin, self.begins), self._share(mark.end, self.ends)
@@ -189,16 +192,20 @@ class _Placing:
         """Before the word that comes next in the source, or behind the last, if the mark was attached to it."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
-        behind = [origin for _, origin in self.links if origin[1] <= mark.begin]
-        ahead = [origin for _, origin in self.links if origin[0] >= mark.begin]
+        behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
+        ahead = [origin for _, origin, _ in self.links if origin[0] >= mark.begin]
         if behind and (not ahead or not mark.before):
-            return max(word[1] for word, origin in self.links if origin == max(behind))
+            return self._become(max(behind))[1]
         if ahead:
-            at = min(word[0] for word, origin in self.links if origin == min(ahead))
+            at = self._become(min(ahead))[0]
         else:
             self.guessed = True
             at = self._share(mark.begin, self.begins if mark.before else self.ends)
         return self._before_quotes(at) if mark.before else at
+
+    def _become(self, origin: Span) -> Span:
+        """The word that is linked most with a word of the source."""
+        return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
     def _before_quotes(self, at: int) -> int:
         """Before the quotes or brackets that a word begins with."""
