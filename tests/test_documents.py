@@ -17,6 +17,7 @@ from transduce.corpus.documents.document import Document, Kind
 from transduce.corpus.documents.plurals import RULES, Plurals, plurals
 from transduce.corpus.documents.reading import read_document
 from transduce.corpus.segments import split
+from transduce.decoding.alignment import Link
 from transduce.decoding.documents import (
     GUESSED,
     LONG,
@@ -401,6 +402,25 @@ def test_sentences_that_stay_give_the_texts_back(texts: list[str]) -> None:
     assert not any(each.flags for each in made)
 
 
+TAGS = st.sampled_from(["<b>a b</b>", "**c**", "<i>Dr. No. He</i>", "{0}", "<b>{1}</b>", "“{2}”"])
+
+
+@given(st.lists(WORDS | TAGS).map(" ".join))
+def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> None:
+    plan = Plan([text], "en")
+    words = [[found.span() for found in re.finditer(r"\w+", sentence)] for sentence in plan.sentences]
+    sentences = [
+        Translation(sentence, -1.0, (), (), (), tuple(Link(word, word, 1.0) for word in each))
+        for sentence, each in zip(plan.sentences, words, strict=True)
+    ]
+    [made] = plan.assemble(sentences)
+    assert made.text == text
+    assert bool(made.links) == bool(sum(map(len, words)))
+    for (begin, end), (first, last), _ in made.links:
+        assert text[begin:end] == made.text[first:last]
+        assert text[begin:end].replace("<b>", "").strip("{}").isalnum() or "<" in text[begin:end]
+
+
 @given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
 def test_no_sentence_holds_a_line_break(text: str, kind: Kind) -> None:
     assert not any("\n" in sentence or not sentence.strip() for sentence in Plan([text], "en", kinds=[kind]).sentences)
@@ -559,5 +579,5 @@ def test_the_command_translates_lines_of_several_sentences(
     lines = out.split("\n")
     assert status == 0 and len(lines) == 4 and not lines[1]
     assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
-    assert "whose place is a guess: line 3" in said
+    assert "other numbers than the source: line 3" in said
     assert run(capsys, *arguments, "--redo")[0] == 2

@@ -22,6 +22,9 @@ OPENING = "([{<„“‘«"  # what a blank comes before
 LONGEST_WORD = 60  # characters of what may stand in the text for an element that holds nothing but placeholders
 
 
+Span = tuple[int, int]
+
+
 class Mark(NamedTuple):
     """Something that isn't text, and the characters of the text that it is about."""
 
@@ -94,18 +97,28 @@ def _begins_word(text: str, at: int) -> bool:
     return bool(re.match(rf"\w|[{re.escape(OPENING)}]|[\"']\w", text[at : at + 2]))
 
 
+def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
+    """Where a span of the text is when the text is woven with the patches."""
+    begin = weave(text[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
+    end = weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
+    return len(begin), max(len(begin), len(end))
+
+
+def in_place(masked: Masked) -> list[Patch]:
+    """The marks as they stand in their text."""
+    return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
+
+
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
     """What was masked: `mask` undone, but for blanks that were collapsed."""
-    return weave(
-        masked.text, [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))], spell
-    )
+    return weave(masked.text, in_place(masked), spell)
 
 
-def whole_words(masked: Masked, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     """The spans, those put together that a word with a mark reaches over."""
     words = [mark for mark in masked.marks if mark.kind == "word"]
     begins = [word.begin for word in words]
-    whole: list[tuple[int, int]] = []
+    whole: list[Span] = []
     for begin, end in spans:
         before = bisect_left(begins, begin) - 1  # the last word that begins before the span
         if whole and before >= 0 and words[before].end > whole[-1][1]:
@@ -115,9 +128,7 @@ def whole_words(masked: Masked, spans: Sequence[tuple[int, int]]) -> list[tuple[
     return whole
 
 
-def cut(
-    masked: Masked, spans: Sequence[tuple[int, int]], spell: Callable[[str], str] = str
-) -> tuple[list[str], list[Masked]]:
+def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
     """What is between the spans, as it stood, one more than spans; and what is in each span.
 
     A tag at the edge of a span is outside. Of a pair that is only partly in a span, a half is there. The spans are in

@@ -7,11 +7,11 @@ pairs are properly nested, and what was within a pair stays within.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from transduce.corpus.placeholders import QUOTES, Mark, Masked, Patch, weave
+from transduce.corpus.placeholders import QUOTES, Mark, Masked, Patch, Span, moved, weave
 
-Span = tuple[int, int]
 Links = Sequence[tuple[Span, Span, float]]  # of a word in the source and a word in the translation
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 DOUBT = 0.4  # a word with a weaker link to what is within a pair isn't taken in for its own sake
@@ -70,12 +70,9 @@ def restore(masked: Masked, translation: str, links: Links, spell: Callable[[str
     placed = placing.place(_tree([mark for mark in masked.marks if mark.kind != "word"]), (0, len(translation)))
     patches = _around_words(list(_patches(placed)), [Patch(*word.target, word.raw) for word in words])
 
-    def moved(span: Span) -> Span:
-        begin = weave(translation[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
-        end = weave(translation[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
-        return len(begin), max(len(begin), len(end))
-
-    return Restored(weave(translation, patches, spell), placing.guessed, moved)
+    return Restored(
+        weave(translation, patches, spell), placing.guessed, partial(moved, translation, patches, spell=spell)
+    )
 
 
 def _occurrences(word: str, text: str) -> list[int]:

@@ -16,9 +16,11 @@ from transduce.corpus.placeholders import (
     Masked,
     cut,
     has_words,
+    in_place,
     intact,
     is_text,
     mask,
+    moved,
     original,
     same_numbers,
     whole_words,
@@ -26,6 +28,7 @@ from transduce.corpus.placeholders import (
 )
 from transduce.corpus.placing import copied, restore
 from transduce.corpus.segments import Segments, join, shorten, split
+from transduce.decoding.alignment import Link
 from transduce.decoding.translator import CHUNK, Translation, Translator
 
 # Flags of what needs a look, beside those that a sentence has.
@@ -65,7 +68,7 @@ class _Part(NamedTuple):
 class _Text(NamedTuple):
     """A text: its parts and what is between them."""
 
-    markup: bool
+    kind: Kind
     spell: Callable[[str], str]  # how what isn't markup is written
     gaps: list[str]
     parts: list[_Part]
@@ -99,7 +102,7 @@ class Plan:
             parts = _in_parts(masked, spans, lengths, longest)
         self._fits = (lambda text: lengths([text])[0] <= longest) if lengths and longest else (lambda _: True)
         self._texts = [
-            self._text(speller(text) if kind != "plain" else str, kind != "plain", each, within)
+            self._text(kind, speller(text) if kind != "plain" else str, each, within)
             for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
         ]
 
@@ -112,19 +115,20 @@ class Plan:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
 
         A score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
-        alternatives as the sentence that has most: the n-th is made of the n-th of each, or of its best.
+        alternatives as the sentence that has most: the n-th is made of the n-th of each, or of its last. Links are
+        those of the sentences, as places in the texts; markup whose blanks don't count has none.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
         return [_assembled(text, translations) for text in self._texts]
 
-    def _text(self, spell: Callable[[str], str], markup: bool, masked: Masked, parts: list[list[Span]]) -> _Text:
+    def _text(self, kind: Kind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]) -> _Text:
         """Take a text apart, and put its sentences to the others."""
         in_parts = {begin for spans in parts if len(spans) > 1 for begin, _ in spans}
         spans = whole_words(masked, [span for spans in parts for span in spans])
         gaps, sentences = cut(masked, spans, spell)
         return _Text(
-            markup,
+            kind,
             spell,
             gaps,
             [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(sentences, spans, strict=True)],
@@ -150,12 +154,13 @@ def translate_texts(
     *,
     kinds: Sequence[Kind] | None = None,
     n_best: int = 1,
+    align: bool = False,
     longest: int | None = None,
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
-    longest: the tokens of the longest sentence to translate as a whole, such as those that the model was trained on;
-    its positions are a limit anyway.
+    align: say which words come from which (`Translation.links`). longest: the tokens of the longest sentence to
+    translate as a whole, such as those that the model was trained on; its positions are a limit anyway.
     """
     positions = translator.engine.max_positions
     limits = [limit for limit in (longest, positions and positions - 1) if limit]
@@ -164,7 +169,13 @@ def translate_texts(
         return list(map(len, translator.tokenizer.encode_source(sentences)))
 
     plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
-    return plan.assemble(translator.translate(plan.sentences, n_best=n_best))
+    made = plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=align or plan.needs_links))
+    return made if align else list(map(_without_links, made))
+
+
+def _without_links(made: Translation) -> Translation:
+    """They were needed to put things back, but not asked for."""
+    return replace(made, links=(), alternatives=tuple(map(_without_links, made.alternatives)))
 
 
 def translate_paragraphs(
@@ -240,7 +251,18 @@ def _one(text: _Text, translations: Sequence[Translation], rank: int) -> Transla
         tuple(token for each in made for token in each.tokens),
         (),
         tuple(flags),
+        tuple(_links(text, made)),
     )
+
+
+def _links(text: _Text, made: Sequence[Translation]) -> Iterator[Link]:
+    """The links of the parts, as they are in the whole text."""
+    read = written = 0
+    for gap, part, each in zip(text.gaps, text.parts, made, strict=False):
+        read, written = read + len(gap), written + len(gap)
+        for (begin, end), (first, last), weight in each.links:
+            yield Link((read + begin, read + end), (written + first, written + last), weight)
+        read, written = read + len(part.source), written + len(each.text)
 
 
 def _translated(part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
@@ -249,21 +271,31 @@ def _translated(part: _Part, text: _Text, translations: Sequence[Translation], r
     for masked, number in part.tries:
         found = [translations[number], *translations[number].alternatives]
         chosen = found[min(rank, len(found) - 1)]
-        if not copied(masked, chosen.text):
-            continue
-        restored = restore(masked, chosen.text, getattr(chosen, "links", ()), text.spell)
-        kept = intact(part.source, restored.text, markup=text.markup)
-        flags = {
-            LOST: not kept,
-            GUESSED: restored.guessed,
-            NUMBERS: not same_numbers(masked.text, chosen.text),
-        }
-        made = replace(
-            chosen,
-            text=restored.text,
-            alternatives=(),
-            flags=(*part.flags, *chosen.flags, *(flag for flag, holds in flags.items() if holds)),
-        )
-        if kept:
-            break
+        if copied(masked, chosen.text):
+            made = _restored(part, text, masked, chosen)
+            if LOST not in made.flags:
+                break
     return made
+
+
+def _restored(part: _Part, text: _Text, masked: Masked, chosen: Translation) -> Translation:
+    """A part of the translation of what was masked of it."""
+    restored = restore(masked, chosen.text, chosen.links, text.spell)
+    flags = {
+        LOST: not intact(part.source, restored.text, markup=text.kind != "plain"),
+        GUESSED: restored.guessed,
+        NUMBERS: not same_numbers(masked.text, chosen.text),
+    }
+    links: list[Link] = []
+    if text.kind != "markup" and original(masked, text.spell) == part.source:  # or places in the source are unknown
+        patches = in_place(masked)
+        for link in chosen.links:
+            source = moved(masked.text, patches, link.source, text.spell)
+            links.append(Link(source, restored.moved(link.target), link.weight))
+    return replace(
+        chosen,
+        text=restored.text,
+        alternatives=(),
+        flags=(*part.flags, *chosen.flags, *(flag for flag, holds in flags.items() if holds)),
+        links=tuple(links),
+    )
