@@ -491,6 +491,16 @@ def test_markup_in_sentences() -> None:
     assert made == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
 
 
+def test_links_are_wanted_where_tags_must_find_their_places() -> None:
+    plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en")
+    assert list(zip(plan.sentences, plan.needs_links, strict=True)) == [
+        ("No tags.", False),
+        ("A tag here.", True),
+        ("{0} words", False),
+        ("words", True),
+    ]
+
+
 def test_alternatives_are_made_of_those_of_the_sentences() -> None:
     plan = Plan(["One. Two."], "en")
     others = (Translation("Ein.", -2.0, ()), Translation("Eine.", -3.0, ()))

@@ -17,7 +17,8 @@ from transduce.corpus.inline import BLANKS, Event, events
 
 NUMBER = re.compile(r"\d+")
 THOUSANDS = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
-QUOTES = {'"': '"', "'": "'", "(": ")", "[": "]", "«": "»", "»": "«", "“": "”", "„": "“", "‘": "’", "‚": "‘"}
+QUOTES = {'"': '"', "'": "'", "(": ")", "[": "]", "<": ">", "«": "»", "»": "«", "“": "”", "„": "“", "‘": "’", "‚": "‘"}
+CLOSING = ".,:;!?…%)]}>”’»"  # what a blank comes behind
 OPENING = "([{<„“‘«"  # what a blank comes before
 LONGEST_WORD = 60  # characters of what may stand in the text for an element that holds nothing but placeholders
 
@@ -83,7 +84,7 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
             parts.append(" ")
         parts.append(spell(between))
         last = text[patch.begin - 1 : patch.begin]
-        needed = patch.before and last and not last.isspace() and last not in OPENING
+        needed = patch.before and (last.isalnum() or (last and last in CLOSING))
         if needed or (wanted and not between):
             parts.append(" ")
         parts.append(patch.raw)
@@ -318,9 +319,9 @@ def _quoted(text: str, hole: Mark, edges: set[int]) -> Mark:
 def _with_blanks(text: str, hole: Mark, edges: set[int]) -> Mark:
     """The hole, as a point, with a blank of those around it: one is left where there were two."""
     begin, end, left, right = hole.begin, hole.end, text[: hole.begin][-1:], text[hole.end : hole.end + 1]
-    before = left.isspace() and begin not in edges
+    before = not left.isalnum() and begin not in edges
     after = not right.isalnum() and end not in edges
-    if before and not right.isalnum():
+    if left.isspace() and before and not right.isalnum():
         begin -= 1
     elif begin == 0 and right.isspace() and after:
         end += 1

@@ -177,7 +177,7 @@ class _Placing:
             run += link[2] - DOUBT if link in inside else -link[2]
             if run > best:
                 best, found = run, (begin, link[0][1])
-        if found is None:
+        if found is None or not any(map(str.isalnum, self.target[slice(*found)])):
             self.guessed = True
             found = self._share(mark.begin, self.begins), self._share(mark.end, self.ends)
             if found[0] >= found[1]:

@@ -68,6 +68,7 @@ class _Part(NamedTuple):
 class _Text(NamedTuple):
     """A text: its parts and what is between them."""
 
+    source: str
     kind: Kind
     spell: Callable[[str], str]  # how what isn't markup is written
     gaps: list[str]
@@ -102,14 +103,15 @@ class Plan:
             parts = _in_parts(masked, spans, lengths, longest)
         self._fits = (lambda text: lengths([text])[0] <= longest) if lengths and longest else (lambda _: True)
         self._texts = [
-            self._text(kind, speller(text) if kind != "plain" else str, each, within)
+            self._text(text, kind, speller(text) if kind != "plain" else str, each, within)
             for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
         ]
 
     @property
-    def needs_links(self) -> bool:
-        """Whether links between words help: something isn't text and must find its place in a translation."""
-        return any(masked.marks for text in self._texts for part in text.parts for masked, _ in part.tries)
+    def needs_links(self) -> list[bool]:
+        """Of each sentence, whether links between its words help: tags must find their places in its translation."""
+        tries = [masked for text in self._texts for part in text.parts for masked, _ in part.tries]
+        return [any(mark.kind != "word" for mark in masked.marks) for masked in tries]
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
@@ -122,12 +124,15 @@ class Plan:
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
         return [_assembled(text, translations) for text in self._texts]
 
-    def _text(self, kind: Kind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]) -> _Text:
+    def _text(
+        self, text: str, kind: Kind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
+    ) -> _Text:
         """Take a text apart, and put its sentences to the others."""
         in_parts = {begin for spans in parts if len(spans) > 1 for begin, _ in spans}
         spans = whole_words(masked, [span for spans in parts for span in spans])
         gaps, sentences = cut(masked, spans, spell)
         return _Text(
+            text,
             kind,
             spell,
             gaps,
@@ -169,8 +174,13 @@ def translate_texts(
         return list(map(len, translator.tokenizer.encode_source(sentences)))
 
     plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
-    made = plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=align or plan.needs_links))
-    return made if align else list(map(_without_links, made))
+    if align:
+        return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True))
+    found: dict[str, Translation] = {}
+    for linked in (False, True):  # links take time, and are wanted for few
+        wanted = [text for text, needs in zip(plan.sentences, plan.needs_links, strict=True) if needs == linked]
+        found |= zip(wanted, translator.translate(wanted, n_best=n_best, align=linked), strict=True)
+    return list(map(_without_links, plan.assemble([found[sentence] for sentence in plan.sentences])))
 
 
 def _without_links(made: Translation) -> Translation:
@@ -243,10 +253,13 @@ def _assembled(text: _Text, translations: Sequence[Translation]) -> Translation:
 def _one(text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
     """A text of the translations of a rank: 0 is the best of each sentence."""
     made = [_translated(part, text, translations, rank) for part in text.parts]
+    written = join(text.gaps, [each.text for each in made])
     flags = dict.fromkeys(flag for each in made for flag in each.flags)
+    if not intact(text.source, written, markup=text.kind != "plain"):
+        flags[LOST] = None
     scores = [each.score for part, each in zip(text.parts, made, strict=True) if part.tries]
     return Translation(
-        join(text.gaps, [each.text for each in made]),
+        written,
         sum(scores) / max(1, len(scores)),
         tuple(token for each in made for token in each.tokens),
         (),
