@@ -493,7 +493,8 @@ def test_markup_in_sentences() -> None:
 
 def test_links_are_wanted_where_tags_must_find_their_places() -> None:
     plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en")
-    assert list(zip(plan.sentences, plan.needs_links, strict=True)) == [
+    assert plan.needs_links and not Plan(["No tags."], "en").needs_links
+    assert list(zip(plan.sentences, plan.with_tags, strict=True)) == [
         ("No tags.", False),
         ("A tag here.", True),
         ("{0} words", False),

@@ -108,8 +108,13 @@ class Plan:
         ]
 
     @property
-    def needs_links(self) -> list[bool]:
-        """Of each sentence, whether links between its words help: tags must find their places in its translation."""
+    def needs_links(self) -> bool:
+        """Whether links between words help any sentence."""
+        return any(self.with_tags)
+
+    @property
+    def with_tags(self) -> list[bool]:
+        """Of each sentence, whether tags must find their places in its translation, for which links help."""
         tries = [masked for text in self._texts for part in text.parts for masked, _ in part.tries]
         return [any(mark.kind != "word" for mark in masked.marks) for masked in tries]
 
@@ -178,7 +183,7 @@ def translate_texts(
         return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True))
     found: dict[str, Translation] = {}
     for linked in (False, True):  # links take time, and are wanted for few
-        wanted = [text for text, needs in zip(plan.sentences, plan.needs_links, strict=True) if needs == linked]
+        wanted = [text for text, needs in zip(plan.sentences, plan.with_tags, strict=True) if needs == linked]
         found |= zip(wanted, translator.translate(wanted, n_best=n_best, align=linked), strict=True)
     return list(map(_without_links, plan.assemble([found[sentence] for sentence in plan.sentences])))
 
