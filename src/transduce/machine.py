@@ -1,17 +1,27 @@
 """What the machine has: cores, and memory that a long computation keeps."""
 
+import contextlib
 import ctypes
 import os
 import platform
+import threading
 
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # of mallopt(3)
 LARGE = 1 << 30  # bytes
 LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
+NICE = 5  # a third of the time that a thread gets which does not come second
 
 
 def cores() -> int:
     """CPU threads that are worth using."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def come_second() -> None:
+    """Let others be served before this thread, and the threads that it will start, where there are fewer cores."""
+    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere it is the whole process
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
 def keep_memory() -> None:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from transduce.commands.recipes import Files
 from transduce.decoding.engines.engine import Choice
 from transduce.errors import UserError
 from transduce.journal import say
+from transduce.machine import come_second
 
 if TYPE_CHECKING:
     from transduce.serving.languages import Served
@@ -71,7 +73,8 @@ def serve(
         )
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # before the models are loaded, which takes longer
-    served = by_direction([_load(folder, engine) for folder in models])
+    with ThreadPoolExecutor(1, initializer=come_second) as loading:  # the engines' threads, too
+        served = by_direction([loading.submit(_load, folder, engine).result() for folder in models])
     app = application(served, owners, limits, local=local and not proxy)
     for direction, each in served.items():
         say(f"{direction.source} → {direction.target}: {each.folder}, {each.translator.engine.name}")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,8 +67,19 @@ class Service:
         """
         beam_size = max(wish.beam_size or served.translator.config.beam_size, wish.alternatives + 1)
         plan, tokens = await asyncio.to_thread(_plan, served, texts, kinds)
-        want = Want(served.translator, beam_size, wish.alternatives + 1, wish.align or plan.needs_links)
-        return plan.assemble(await self.batcher.translate(want, plan.sentences, tokens))
+        want = Want(served.translator, beam_size, wish.alternatives + 1)
+        aligned = [wish.align or with_tags for with_tags in plan.with_tags]
+        parts = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
+        found = await asyncio.gather(
+            *(
+                self.batcher.translate(
+                    want._replace(align=align), [plan.sentences[i] for i in part], [tokens[i] for i in part]
+                )
+                for align, part in zip((False, True), parts, strict=True)
+            )
+        )
+        by_place = dict(zip(chain(*parts), chain(*found), strict=True))
+        return plan.assemble([by_place[i] for i in range(len(plan.sentences))])
 
     async def translate_html(self, texts: Sequence[str], served: Served, wish: Wish) -> list[Translation]:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""

@@ -1,0 +1,88 @@
+"""A model of twice the size in every direction that translates exactly like the one it is made of.
+
+    python benchmarks/enlarge.py MODEL OUT
+
+For measuring decoding: a trained model of the small shape (3+3 layers, d_model 256) becomes one of the base shape
+(6+6, 512, d_ff 2048, 8 heads) whose sentences have the lengths that a trained one's have, without days of training.
+Every channel, head and inner unit is there twice; the new layers add nothing to what passes through them. It is for
+post-norm Transformers with one vocabulary. Its own positions don't double: it has the same ones as learned ones.
+"""
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce import bundle
+from transduce.model.build import build
+from transduce.model.embedding import sinusoids
+
+POSITIONS = 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    loaded = bundle.load(arguments.model)
+    small = loaded.config.model
+    assert small.kind == "transformer" and small.norm == "post" and not small.source_vocab_size
+    large = replace(
+        small,
+        d_model=2 * small.d_model,
+        d_ff=2 * small.d_ff,
+        num_heads=2 * small.num_heads,
+        num_encoder_layers=2 * small.num_encoder_layers,
+        num_decoder_layers=2 * small.num_decoder_layers,
+        positions="learned",
+        max_positions=POSITIONS,
+    )
+    model = build(large)
+    weights = enlarged(loaded.model.state_dict(), model.state_dict(), small.num_encoder_layers)
+    model.load_state_dict(weights)
+    config = replace(loaded.config, model=large)
+    metrics = bundle.describe(arguments.model).metrics
+    card = f"{arguments.model}, enlarged to measure speed.\n"
+    bundle.publish_model(arguments.out, config, loaded.tokenizer, model.state_dict(), metrics, card)
+
+
+def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """The weights of the large model, of whose layers every second one is new."""
+    found = {}
+    for name, weight in large.items():
+        stack, _, rest = name.partition(".")
+        if stack not in ("encoder", "decoder"):
+            found[name] = outside(small, name, weight)
+            continue
+        number, _, rest = rest.partition(".")
+        layer, is_new = divmod(int(number), 2)
+        origin = small[f"{stack}.{layer}.{rest}"]
+        last = max(int(other.split(".")[3]) for other in small if f"{stack}.0.residual" in other)
+        if "norm" in rest:  # what a layer's last norm scales is scaled behind the new layer
+            behind = f"residual.{last}." in rest
+            plain = torch.ones_like if rest.endswith("weight") else torch.zeros_like
+            found[name] = (origin if behind == bool(is_new) else plain(origin)).repeat(2)
+            if stack == "decoder" and is_new and behind and layer == layers - 1:
+                found[name] = found[name] / math.sqrt(2)  # of the logits, which are sums of twice as many products
+        elif weight.dim() == 2:
+            found[name] = origin.repeat(2, 2) / 2
+        else:
+            found[name] = origin.repeat(2)
+        if is_new and rest.split(".")[-2] == "out":
+            found[name] = torch.zeros_like(weight)
+    return found
+
+
+def outside(small: dict[str, Tensor], name: str, weight: Tensor) -> Tensor:
+    """The embedding, which is multiplied by sqrt(d_model), and the table of positions."""
+    if name in small:
+        return small[name].repeat(1, 2) / math.sqrt(2)
+    return sinusoids(POSITIONS, weight.size(1) // 2).repeat(1, 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The server under load, beside a loop that calls the same engine once for every request.
+
+    python benchmarks/serving.py MODEL SOURCE [--clients 1 8 64] [--seconds 10] [--rounds 3] [--overload 60]
+
+Every line of SOURCE is a request. The loop is in this process: one call for each sentence, one thread. The server is
+`transduce serve` in a process of its own, with its defaults but no limit to an address; clients keep their connections
+and send the next request when they have the answer. All take turns, `--rounds` times: medians, with the smallest and
+the largest ratio. Latencies are of the last round. CPU: what the clients, which share the machine, took of one core.
+
+Then --overload seconds of ten times as many requests as the server answered at most, whoever waits: what was sent is
+answered or told to come again, and every answer is the translation of what was asked.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import transduce
+from transduce.corpus.plain import read_lines
+
+TIMES = 10  # as many requests as it can answer
+IDLE = 4.0  # seconds; servers close connections that are idle for long
+
+
+class Answer(NamedTuple):
+    """What came of a request."""
+
+    sentence: int
+    status: int
+    text: str
+    seconds: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("source")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--overload", type=float, default=60)
+    arguments = parser.parse_args()
+    sentences = list(read_lines(arguments.source))
+    one = transduce.load(arguments.model, device="cpu", threads=1)
+    expected = [each.text for each in one.translate(sentences)]
+    data = transduce.bundle.read_config(arguments.model).data
+    bodies = [
+        json.dumps({"q": sentence, "source": data.source, "target": data.target}).encode() for sentence in sentences
+    ]
+    print(f"{arguments.model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n")
+    with server(arguments.model) as port:
+        asyncio.run(closed(port, bodies, 8, 2.0))  # warm
+        rates: dict[int, list[float]] = {clients: [] for clients in arguments.clients}
+        alone: list[float] = []
+        last: dict[int, list[Answer]] = {}
+        busy: dict[int, float] = {}
+        for _ in range(arguments.rounds):
+            times = loop(one, sentences, arguments.seconds)
+            alone.append(len(times) / sum(times))
+            for clients in arguments.clients:
+                began = cpu()
+                last[clients] = asyncio.run(closed(port, bodies, clients, arguments.seconds))
+                busy[clients] = (cpu() - began) / arguments.seconds
+                rates[clients].append(len(last[clients]) / arguments.seconds)
+        print("| requests | sentences/s | of the loop's | p50 | p99 | right | clients' CPU |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        print(f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |")
+        for clients, each in rates.items():
+            ratios = sorted(rate / base for rate, base in zip(each, alone, strict=True))
+            right = sum(a.status == 200 and a.text == expected[a.sentence] for a in last[clients]) / len(last[clients])
+            print(
+                f"| {clients} clients | {statistics.median(each):.0f} | {statistics.median(ratios):.2f} "
+                f"[{ratios[0]:.2f}, {ratios[-1]:.2f}] | {latencies([a.seconds for a in last[clients]])} | {right:.1%} "
+                f"| {busy[clients]:.0%} |"
+            )
+        if arguments.overload:
+            capacity = max(statistics.median(each) for each in rates.values())
+            began, used = time.monotonic(), cpu()
+            sent, answers = asyncio.run(opened(port, bodies, TIMES * capacity, arguments.overload))
+            print(overload(sent, answers, expected, capacity, time.monotonic() - began, cpu() - used))
+
+
+def overload(
+    sent: int, answers: list[Answer], expected: list[str], capacity: float, seconds: float, used: float
+) -> str:
+    """In sentences."""
+    by_status = Counter(answer.status for answer in answers)
+    done = [answer for answer in answers if answer.status == 200]
+    refused = [answer.seconds for answer in answers if answer.status == 503]
+    right = sum(answer.text == expected[answer.sentence] for answer in done)
+    return (
+        f"\nOverload, {TIMES} times {capacity:.0f} requests/s: {sent:,} sent in {seconds:.0f} s, "
+        f"{by_status[200]:,} answered ({right / max(1, len(done)):.1%} as the loop does), {by_status[503]:,} told to "
+        f"come again, {sent - len(done) - by_status[503]:,} neither. Answered a second: {len(done) / seconds:.0f}, "
+        f"{by_status[200] / seconds / capacity:.2f} of {capacity:.0f}. Refusals: {latencies(refused)} (p50 | p99); "
+        f"answers: {latencies([answer.seconds for answer in done])}. Clients' CPU: {used / seconds:.0%} of a core."
+    )
+
+
+def loop(translator: transduce.Translator, sentences: list[str], seconds: float) -> list[float]:
+    """Seconds of each call."""
+    times: list[float] = []
+    while sum(times) < seconds:
+        began = time.perf_counter()
+        translator.translate([sentences[len(times) % len(sentences)]])
+        times.append(time.perf_counter() - began)
+    return times
+
+
+@contextlib.contextmanager
+def server(model: Path) -> Iterator[int]:
+    """The port of a server that is ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "transduce.cli", "serve", str(model), "--port", str(port)]
+    with subprocess.Popen([*command, "--limit", "limits.connections=100000"]) as process:
+        try:
+            while asyncio.run(health(port)) != 200:
+                assert process.poll() is None
+                time.sleep(0.2)
+            yield port
+        finally:
+            process.terminate()
+
+
+async def health(port: int) -> int:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return 0
+    status, _ = await request(reader, writer, b"GET", b"/health", b"")
+    writer.close()
+    return status
+
+
+async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -> list[Answer]:
+    """Clients that wait for their answers."""
+    until, found = time.monotonic() + seconds, list[Answer]()
+
+    async def client(seed: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        choice = random.Random(seed)
+        while time.monotonic() < until:
+            found.append(await ask(reader, writer, choice.randrange(len(bodies)), bodies))
+        writer.close()
+
+    await asyncio.gather(*map(client, range(clients)))
+    return found
+
+
+async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) -> tuple[int, list[Answer]]:
+    """Requests that come at a rate, whatever becomes of those before; connections are used again."""
+    free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and since when
+    found, tasks, choice = list[Answer](), set[asyncio.Task[None]](), random.Random(0)
+
+    async def once(sentence: int) -> None:
+        while free and time.monotonic() - free[0][0] > IDLE:
+            free.pop(0)[2].close()
+        connection = free.pop()[1:] if free else await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            found.append(await ask(*connection, sentence, bodies))
+            free.append((time.monotonic(), *connection))
+
+    began, sent = time.monotonic(), 0
+    while (now := time.monotonic() - began) < seconds:
+        while sent < now * rate:
+            task = asyncio.create_task(once(choice.randrange(len(bodies))))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            sent += 1
+        await asyncio.sleep(0.005)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return sent, found
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentence: int, bodies: list[bytes]) -> Answer:
+    began = time.perf_counter()
+    status, body = await request(reader, writer, b"POST", b"/translate", bodies[sentence])
+    text = json.loads(body)["translatedText"] if status == 200 else ""
+    return Answer(sentence, status, text, time.perf_counter() - began)
+
+
+async def request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: bytes, path: bytes, body: bytes
+) -> tuple[int, bytes]:
+    """HTTP in as few instructions as possible: the machine is shared with what is measured."""
+    head = b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    writer.write(head % (method, path, len(body)) + body)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    length = int(answer.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+    return int(answer[9:12]), await reader.readexactly(length)
+
+
+def latencies(seconds: list[float]) -> str:
+    """p50 and p99 in milliseconds."""
+    if len(seconds) < 2:
+        return "– | –"
+    cuts = statistics.quantiles(seconds, n=100)
+    return f"{1000 * cuts[49]:.1f} ms | {1000 * cuts[98]:.1f} ms"
+
+
+def cpu() -> float:
+    """Seconds that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()
