@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
-from transduce.machine import come_second
 
 Result = TypeVar("Result")
 
@@ -64,7 +63,7 @@ class Batcher:
         self.requests = self.tokens = 0  # waiting or being translated
         self._observe = observe
         self._waiting: deque[Job] = deque()
-        self._threads = ThreadPoolExecutor(1, "engine", come_second)  # which uses all cores by itself
+        self._threads = ThreadPoolExecutor(1, "engine")  # which uses all cores by itself
         self._wake = asyncio.Event()
         self._pace = 0.0  # tokens a second
         self._task: asyncio.Task[None] | None = None
