@@ -41,7 +41,7 @@ clean:
 
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing transduce and what it needs into .venv ..."
-	@$(INSTALL) -e ".[fast]"
+	@$(INSTALL) -e ".[fast,serve]"
 	@touch $@
 
 .venv/installed-dev: .venv/installed

@@ -12,61 +12,10 @@ from transduce.bundle import CARD, Bundle
 from transduce.export import ctranslate2
 from transduce.export.proof import Peer
 from transduce.files import to_json
+from transduce.languages import language_name
 
 SUFFIX = ".argosmodel"
 VERSION, ARGOS = "1.0", "1.9.0"  # of the package; of the oldest Argos Translate that it is for
-NAMES = dict(
-    line.split(" ", 1)
-    for line in """\
-ar Arabic
-az Azerbaijani
-bg Bulgarian
-bn Bengali
-ca Catalan
-cs Czech
-da Danish
-de German
-el Greek
-en English
-eo Esperanto
-es Spanish
-et Estonian
-eu Basque
-fa Persian
-fi Finnish
-fr French
-ga Irish
-gl Galician
-he Hebrew
-hi Hindi
-hu Hungarian
-id Indonesian
-it Italian
-ja Japanese
-ko Korean
-ky Kyrgyz
-lt Lithuanian
-lv Latvian
-ms Malay
-nb Norwegian
-nl Dutch
-pl Polish
-pt Portuguese
-ro Romanian
-ru Russian
-sk Slovak
-sl Slovenian
-sq Albanian
-sv Swedish
-th Thai
-tl Tagalog
-tr Turkish
-uk Ukrainian
-ur Urdu
-vi Vietnamese
-zh Chinese
-zt Chinese (traditional)""".splitlines()
-)  # as Argos Translate shows them; another language is shown by its code
 
 
 def usage(model: Bundle) -> str:
@@ -93,9 +42,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
         "package_version": VERSION,
         "argos_version": ARGOS,
         "from_code": data.source,
-        "from_name": NAMES.get(data.source, data.source),
+        "from_name": language_name(data.source),
         "to_code": data.target,
-        "to_name": NAMES.get(data.target, data.target),
+        "to_name": language_name(data.target),
         "type": "translate",
     }
     with tempfile.TemporaryDirectory(dir=folder) as place:

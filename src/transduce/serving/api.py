@@ -19,11 +19,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from transduce.corpus.documents.reading import SUFFIXES
 from transduce.decoding.translator import Translation
 from transduce.errors import UserError
+from transduce.languages import language_name
 from transduce.serving.batching import QueueFullError
 from transduce.serving.downloads import Downloads
 from transduce.serving.guard import Guard
 from transduce.serving.keys import Keys
-from transduce.serving.languages import Direction, Served, codes, name
+from transduce.serving.languages import Direction, Served, codes
 from transduce.serving.limits import Limits
 from transduce.serving.payload import Asked, Detection, Texts, parse, validate
 from transduce.serving.service import AUTO, Service, Wish
@@ -131,7 +132,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         targets = {
             code: [each.target for each in service.models if each.source == code] for code in codes(service.models)
         }
-        return [{"code": code, "name": name(code), "targets": found} for code, found in targets.items()]
+        return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
     @app.get("/frontend/settings", summary="What a page needs to know")
     async def settings() -> dict[str, Any]:
@@ -147,8 +148,8 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "documentLimit": limits.document,
             "alternatives": limits.alternatives,
             "language": {
-                "source": {"code": source, "name": name(source)},
-                "target": {"code": target, "name": name(target)},
+                "source": {"code": source, "name": language_name(source)},
+                "target": {"code": target, "name": language_name(target)},
             },
         }
 

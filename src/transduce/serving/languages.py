@@ -51,16 +51,6 @@ def codes(directions: Iterable[Direction]) -> list[str]:
     return list(dict.fromkeys([each.source for each in directions] + [each.target for each in directions]))
 
 
-def name(code: str) -> str:
-    """In English, or the code where it is none of a language."""
-    from babel import Locale, UnknownLocaleError
-
-    try:
-        return Locale.parse(code, sep="-").get_display_name("en") or code
-    except (UnknownLocaleError, ValueError):
-        return code
-
-
 class Detector:
     """py3langid, limited to some languages; what it doesn't know is never detected, unless it is the only one."""
 
