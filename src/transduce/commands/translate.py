@@ -5,7 +5,7 @@ import json as json_format
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
@@ -46,6 +46,7 @@ def translate(
     sentences: bool = False,
     redo: bool = False,
     json: bool = False,
+    alignment: bool = False,
     profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
@@ -68,6 +69,8 @@ def translate(
         sentences: A line is a text of several sentences, perhaps with tags and placeholders, which are kept.
         redo: Translate also what is translated already, in a document that holds both languages.
         json: Write a JSON object per line, with scores, pieces and flags.
+        alignment: Say in the JSON which words of the line each word of its translation comes from, as spans of
+            characters.
         profile: Tell in the end where the time went.
     """
     given = parse_assignments(assignments)
@@ -82,9 +85,9 @@ def translate(
     is_document = suffix in DOCUMENTS
     if is_document and compression:
         raise UserError(f"{input} is a compressed document; unpack it first.")
-    if is_document and (json or n_best > 1 or sentences):
+    if is_document and (json or alignment or n_best > 1 or sentences):
         raise UserError(
-            f"{input} is a document, which has one translation: leave out --json, --n-best and --sentences."
+            f"{input} is a document, which has one translation: leave out --json, --alignment, --n-best and --sentences."
         )
     if redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf or .xliff.")
@@ -99,8 +102,8 @@ def translate(
             if is_document:
                 _document(translator, content, input, output, data, redo=redo)
             else:
-                translations = _lines(translator, input, n_best, data if sentences else None)
-                write_lines(output, _texts(translations, json or n_best > 1))
+                translations = _lines(translator, input, n_best, data if sentences else None, align=alignment)
+                write_lines(output, _texts(translations, json or alignment or n_best > 1, alignment))
     if found:
         say_search(found, [bundle.read_config(folder).model for folder in folders])
 
@@ -124,7 +127,9 @@ def _document(
     _say_flags(flags)
 
 
-def _lines(translator: "Translator", input: str, n_best: int, data: DataConfig | None) -> "Iterator[Translation]":
+def _lines(
+    translator: "Translator", input: str, n_best: int, data: DataConfig | None, *, align: bool
+) -> "Iterator[Translation]":
     """The translations of lines; data: what the model was trained on, where a line may hold several sentences."""
     from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.decoding.documents import translate_paragraphs
@@ -133,18 +138,30 @@ def _lines(translator: "Translator", input: str, n_best: int, data: DataConfig |
         say("Type the lines to translate; Ctrl-D behind the last one.")
     lines = without_byte_order_mark(read_lines(input))
     if data is None:
-        return translator.translate_lines(lines, n_best=n_best)
-    return translate_paragraphs(translator, lines, data.source, n_best=n_best, longest=data.max_length)
+        return translator.translate_lines(lines, n_best=n_best, align=align)
+    return translate_paragraphs(translator, lines, data.source, n_best=n_best, align=align, longest=data.max_length)
 
 
-def _texts(translations: "Iterable[Translation]", json: bool) -> Iterator[str]:
+def _texts(translations: "Iterable[Translation]", json: bool, alignment: bool) -> Iterator[str]:
     """The lines to write, while telling how far it is and at the end which need a look."""
     flags: dict[str, list[int]] = {}
     for number, translation in enumerate(telling(translations, "lines translated"), 1):
         for flag in translation.flags:
             flags.setdefault(flag, []).append(number)
-        yield json_format.dumps(dataclasses.asdict(translation), ensure_ascii=False) if json else translation.text
+        if json:
+            yield json_format.dumps(_object(dataclasses.asdict(translation), alignment), ensure_ascii=False)
+        else:
+            yield translation.text
     _say_flags(flags)
+
+
+def _object(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
+    """What is written of a translation, and of its alternatives: links only where they were asked for, by name."""
+    links = translation.pop("links")
+    if alignment:
+        translation["alignment"] = [link._asdict() for link in links]
+    translation["alternatives"] = [_object(each, alignment) for each in translation["alternatives"]]
+    return translation
 
 
 def _say_flags(flags: dict[str, list[int]]) -> None:

@@ -194,12 +194,18 @@ def _without_links(made: Translation) -> Translation:
 
 
 def translate_paragraphs(
-    translator: Translator, lines: Iterable[str], language: str, *, n_best: int = 1, longest: int | None = None
+    translator: Translator,
+    lines: Iterable[str],
+    language: str,
+    *,
+    n_best: int = 1,
+    align: bool = False,
+    longest: int | None = None,
 ) -> Iterator[Translation]:
     """The same for a stream of lines of any length, each a text, some thousand at a time."""
     stream = iter(lines)
     while chunk := list(islice(stream, CHUNK)):
-        yield from translate_texts(translator, chunk, language, n_best=n_best, longest=longest)
+        yield from translate_texts(translator, chunk, language, n_best=n_best, align=align, longest=longest)
 
 
 def translate_document(
