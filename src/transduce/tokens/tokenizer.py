@@ -248,14 +248,18 @@ class _Vocabulary:
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """PAD, BOS, EOS and UNK are silent, and so is the space before a text."""
+        plain = [int(token) for token in ids if token > UNK]
         surfaces: list[str | int] = [
-            "" if token <= UNK else int(piece[3:-1], 16) if self.processor.is_byte(int(token)) else piece
-            for token, piece in zip(ids, self.pieces(ids), strict=True)
+            int(piece[3:-1], 16) if self.processor.is_byte(token) else piece
+            for token, piece in zip(plain, self.pieces(plain), strict=True)
         ]
-        first = next((place for place, token in enumerate(ids) if token > UNK), None)
-        if first is not None and isinstance(piece := surfaces[first], str):
-            surfaces[first] = piece.removeprefix(SPACE)
-        return piece_spans(surfaces)
+        if surfaces and isinstance(first := surfaces[0], str):
+            surfaces[0] = first.removeprefix(SPACE)
+        found, spans, end = iter(piece_spans(surfaces)), list[Span](), 0
+        for token in ids:
+            spans.append(next(found) if token > UNK else (end, end))
+            end = spans[-1][1]
+        return spans
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return self.processor.id_to_piece([int(token) for token in ids])
