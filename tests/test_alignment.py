@@ -19,7 +19,7 @@ from transduce.bundle import Bundle
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.phrasebook import sentences
-from transduce.decoding.alignment import SHARE, Link, find_links, words
+from transduce.decoding.alignment import SHARE, Link, find_links
 from transduce.decoding.engines.attention import (
     LAYER,
     alignment_layer,
@@ -34,6 +34,7 @@ from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import load
 from transduce.decoding.translator import BLANK, Translator
+from transduce.decoding.words import words
 from transduce.model.batch import make_batch
 from transduce.model.build import KINDS, build
 from transduce.model.recording import record_attention
@@ -126,13 +127,17 @@ def test_a_character_in_bytes_stands_at_its_last_byte():
     assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [(0, 1), (1, 2), (2, 3), (3, 4)]  # bytes of no character
 
 
+def begins(spans: list[tuple[int, int]]) -> set[int]:
+    return {begin for begin, _ in spans}
+
+
 # -- words ------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=texts)
 def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text):
-    found = words(text, tokenizer.source_spans(text, tokenizer.encode_source([text])[0]))
+    found = words(text, begins(tokenizer.source_spans(text, tokenizer.encode_source([text])[0])))
     places = [place for begin, end in found for place in range(begin, end)]
     assert places == sorted(set(places))
     assert not any(text[begin:end].isspace() for begin, end in found)
@@ -154,14 +159,14 @@ def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text)
     ],
 )
 def test_words_by_hand(text, expected):
-    assert [text[begin:end] for begin, end in words(text, [(0, len(text))])] == expected
+    assert [text[begin:end] for begin, end in words(text, ())] == expected
 
 
 def test_where_there_are_no_spaces_a_word_is_a_piece():
     text = "漢字かなABC語。"
     spans = [(0, 2), (2, 4), (4, 7), (7, 8), (8, 9)]
-    assert [text[b:e] for b, e in words(text, spans)] == ["漢字", "かな", "ABC", "語", "。"]
-    assert [text[b:e] for b, e in words("漢字", [(0, 0), (0, 1), (1, 1), (1, 2)])] == ["漢", "字"]
+    assert [text[b:e] for b, e in words(text, begins(spans))] == ["漢字", "かな", "ABC", "語", "。"]
+    assert [text[b:e] for b, e in words("漢字", {0, 1})] == ["漢", "字"]
 
 
 # -- links ------------------------------------------------------------------------------------------------
@@ -189,7 +194,7 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
     assert list(translator.translate_lines(texts, n_best=2, align=True)) == found
     for text, best in zip(texts, found, strict=True):
         for translation in (best, *best.alternatives):
-            source_words = words(text, bpe.source_spans(text, bpe.encode_source([text])[0]))
+            source_words = words(text, begins(bpe.source_spans(text, bpe.encode_source([text])[0])))
             linked = Counter(link.target for link in translation.links)
             assert {link.source for link in translation.links} <= set(source_words)
             assert all(0 <= link.weight <= 1.0001 for link in translation.links)

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transduce.decoding.alignment import Link
+    from transduce.decoding.glossary import Term
     from transduce.decoding.loading import load
     from transduce.decoding.translator import Translation, Translator
     from transduce.errors import UserError
     from transduce.runs.train import Result, train
 
 __version__ = "0.1.0"
-__all__ = ["Link", "Result", "Translation", "Translator", "UserError", "load", "train"]
+__all__ = ["Link", "Result", "Term", "Translation", "Translator", "UserError", "load", "train"]
 
 _PLACES = {
     "Link": "transduce.decoding.alignment",
     "load": "transduce.decoding.loading",
+    "Term": "transduce.decoding.glossary",
     "Translation": "transduce.decoding.translator",
     "Translator": "transduce.decoding.translator",
     "UserError": "transduce.errors",

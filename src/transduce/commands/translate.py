@@ -3,7 +3,7 @@
 import dataclasses
 import json as json_format
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from transduce.journal import say, telling
 from transduce.profiling import phase
 
 if TYPE_CHECKING:
+    from transduce.decoding.glossary import Term
     from transduce.decoding.translator import Translation, Translator
 
 DOCUMENTS = (".po", ".xlf", ".xliff", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
@@ -47,6 +48,7 @@ def translate(
     redo: bool = False,
     json: bool = False,
     alignment: bool = False,
+    glossary: Path | None = None,
     profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
@@ -71,6 +73,8 @@ def translate(
         json: Write a JSON object per line, with scores, pieces and flags.
         alignment: Say in the JSON which words of the line each word of its translation comes from, as spans of
             characters.
+        glossary: Terms, a source and its translation per line with a TAB between them: where the source of one occurs,
+            its translation does, too.
         profile: Tell in the end where the time went.
     """
     given = parse_assignments(assignments)
@@ -78,6 +82,7 @@ def translate(
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     from transduce import bundle
     from transduce.corpus.plain import suffixes
+    from transduce.decoding.glossary import read_glossary
     from transduce.decoding.loading import load  # too slow for --help
 
     check_output(output, [input])
@@ -91,6 +96,7 @@ def translate(
         )
     if redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf or .xliff.")
+    terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:
         with phase("start", whole=True):
@@ -100,21 +106,28 @@ def translate(
         say(f"Engine: {translator.engine.name}")
         with phase("files"):
             if is_document:
-                _document(translator, content, input, output, data, redo=redo)
+                _document(translator, content, input, output, data, terms, redo=redo)
             else:
-                translations = _lines(translator, input, n_best, data if sentences else None, align=alignment)
+                translations = _lines(translator, input, n_best, data if sentences else None, terms, align=alignment)
                 write_lines(output, _texts(translations, json or alignment or n_best > 1, alignment))
     if found:
         say_search(found, [bundle.read_config(folder).model for folder in folders])
 
 
 def _document(
-    translator: "Translator", content: bytes, name: str, output: Path, data: DataConfig, *, redo: bool
+    translator: "Translator",
+    content: bytes,
+    name: str,
+    output: Path,
+    data: DataConfig,
+    terms: "Sequence[Term]",
+    *,
+    redo: bool,
 ) -> None:
     from transduce.decoding.documents import translate_document
 
     translated = translate_document(
-        translator, content, name, data.source, data.target, redo=redo, longest=data.max_length
+        translator, content, name, data.source, data.target, redo=redo, glossary=terms, longest=data.max_length
     )
     write_bytes(output, translated.content)
     say(f"{translated.texts:,} texts translated")
@@ -128,7 +141,7 @@ def _document(
 
 
 def _lines(
-    translator: "Translator", input: str, n_best: int, data: DataConfig | None, *, align: bool
+    translator: "Translator", input: str, n_best: int, data: DataConfig | None, terms: "Sequence[Term]", *, align: bool
 ) -> "Iterator[Translation]":
     """The translations of lines; data: what the model was trained on, where a line may hold several sentences."""
     from transduce.corpus.plain import read_lines, without_byte_order_mark
@@ -138,8 +151,10 @@ def _lines(
         say("Type the lines to translate; Ctrl-D behind the last one.")
     lines = without_byte_order_mark(read_lines(input))
     if data is None:
-        return translator.translate_lines(lines, n_best=n_best, align=align)
-    return translate_paragraphs(translator, lines, data.source, n_best=n_best, align=align, longest=data.max_length)
+        return translator.translate_lines(lines, n_best=n_best, align=align, glossary=terms)
+    return translate_paragraphs(
+        translator, lines, data.source, n_best=n_best, align=align, glossary=terms, longest=data.max_length
+    )
 
 
 def _texts(translations: "Iterable[Translation]", json: bool, alignment: bool) -> Iterator[str]:

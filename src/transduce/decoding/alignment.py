@@ -3,29 +3,16 @@
 Dimensions: s = source pieces, t = target pieces.
 """
 
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.decoding.words import words
 from transduce.tokens.spans import Span
 
 SHARE = 1 / 3  # of what a word looked at: as much as this is a link beside the best one
-# Scripts that put no spaces between words (ranges of code points): there each piece is a word.
-UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x109F),  # Tibetan, Burmese
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),
-    (0x3040, 0x30FF),  # kana
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),  # Chinese characters
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
-)
-INSIDE = "'’-\u00ad\u2010\u2011"  # are part of a word between two of its letters
 
 
 class Link(NamedTuple):
@@ -48,7 +35,10 @@ def find_links(
     weights (t, s): what each piece looked at when it was predicted. What is missing from 1 went to the end of the
     sentence and to spaces. A word that looked at nothing has no link.
     """
-    source_words, target_words = words(source, source_spans), words(target, target_spans)
+    # In scripts without spaces each piece is a word.
+    source_words, target_words = (
+        words(text, {begin for begin, _ in spans}) for text, spans in ((source, source_spans), (target, target_spans))
+    )
     if not source_words or not target_words:
         return ()
     read, written = _shares(source_words, source_spans), _shares(target_words, target_spans)
@@ -59,43 +49,6 @@ def find_links(
     return tuple(
         Link(source_words[j], target_words[i], round(float(found[i, j]), 4)) for i, j in np.argwhere(chosen).tolist()
     )
-
-
-def words(text: str, spans: Sequence[Span]) -> list[Span]:
-    """The words of a text, of whose pieces the spans are given; every character but spaces is in one of them.
-
-    A word is letters and digits with what combines with them, or one other sign; in scripts without spaces, a piece.
-    """
-    begins = {begin for begin, _ in spans}
-    found: list[Span] = []
-    before = ""  # the kind of the last character
-    for place, character in enumerate(text):
-        kind = _kind(character)
-        if character in INSIDE and before == "letter" and _kind(text[place + 1 : place + 2]) == "letter":
-            kind = "letter"
-        joins = kind == "mark" or kind == before == "letter" or (kind == before == "unspaced" and place not in begins)
-        if kind == "space":
-            before = kind
-        elif joins and before not in ("", "space"):
-            found[-1] = (found[-1][0], place + 1)
-            before = before if kind == "mark" else kind
-        else:
-            found.append((place, place + 1))
-            before = "letter" if kind == "mark" else kind
-    return found
-
-
-def _kind(character: str) -> str:
-    """What a character is to words: letter, unspaced, mark, sign, space; a space where there is none."""
-    if not character or character.isspace():
-        return "space"
-    category = unicodedata.category(character)
-    if category[0] == "M" or category == "Cf":
-        return "mark"
-    if category[0] in "LN" or category in ("Pc", "Co", "Cs"):
-        code = ord(character)
-        return "unspaced" if any(first <= code <= last for first, last in UNSPACED) else "letter"
-    return "space" if category[0] == "Z" or category == "Cc" else "sign"
 
 
 def _shares(found: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:

@@ -52,6 +52,26 @@ class Filter(Protocol):
         ...
 
 
+class Choice(Protocol):
+    """What a search goes on with, where that is not what is most probable."""
+
+    @property
+    def beam_size(self) -> int:
+        """The open hypotheses that it needs for a sentence."""
+        ...
+
+    def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """tokens (b, w, n), BOS first, log-probabilities (b, w * v) of all continuations -> those to go on with.
+
+        Their values and places (b, 2k): first up to k that end, then up to k that don't, -inf where there are fewer.
+        """
+        ...
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        ...
+
+
 @phase("search")
 @torch.inference_mode()
 def beam_search(
@@ -63,24 +83,28 @@ def beam_search(
     n_best: int | None = None,
     only: Filter | None = None,
     watch: Watcher | None = None,
+    choose: Choice | None = None,
 ) -> list[list[Hypothesis]]:
     """The n_best (by default beam_size) best translations that the beam finds of every sentence, best first.
 
     max_lengths: the longest translation allowed for each sentence, EOS not counted; there a hypothesis is made to
     end. A sentence is done when nothing open can become one of its n_best, so a smaller n_best finds the same
     hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. only: a filter on
-    what may follow. watch: who wants to see what every step chose from.
+    what may follow. watch: who wants to see what every step chose from. choose: what decides, instead of
+    probability alone, which hypotheses are kept; it needs a beam of its own size.
     """
+    wanted = min(n_best or beam_size, beam_size)
+    beam_size = choose.beam_size if choose else beam_size
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     sentences = list(range(len(max_lengths)))  # those not yet done, by their place in the results
-    beam = _start(max_lengths, min(n_best or beam_size, beam_size), step.device)
+    beam = _start(max_lengths, wanted, step.device)
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape
         log_probs = step(beam.tokens[:, :, -1].flatten()).unflatten(0, (b, w))
         if only is not None:
             only(beam.tokens, log_probs)
         _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
-        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty))
+        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), choose)
         if watch is not None:
             watch(expansion)
         done = _done(beam, length, beam_size, length_penalty).tolist()  # a step's only wait for the device
@@ -97,6 +121,8 @@ def beam_search(
             beam = select(beam, going_on)
             if only is not None:
                 only.keep(going_on)
+            if choose is not None:
+                choose.keep(going_on)
             step.keep(rows, going_on)
         elif beam_size > 1:  # a greedy search's rows stay where they are
             step.keep(rows)
@@ -122,11 +148,14 @@ def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
 
 
-def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float) -> tuple[Beam, Expansion]:
+def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float, choose: Choice | None) -> tuple[Beam, Expansion]:
     """log_probs (b, w, v) of the next token -> the beam a token later, and what it was chosen from."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
-    values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, for k of them may be complete
+    if choose is None:
+        values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, for k of them may be complete
+    else:
+        values, index = choose(beam.tokens, totals, k)
     parents, words = index // vocab_size, index % vocab_size
     tokens = torch.cat((_pick(beam.tokens, parents), words[..., None]), dim=-1)  # (b, 2k, n + 1)
     ends = words == EOS

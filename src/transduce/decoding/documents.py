@@ -29,6 +29,7 @@ from transduce.corpus.placeholders import (
 from transduce.corpus.placing import copied, restore
 from transduce.corpus.segments import Segments, join, shorten, split
 from transduce.decoding.alignment import Link
+from transduce.decoding.glossary import Term
 from transduce.decoding.translator import CHUNK, Translation, Translator
 
 # Flags of what needs a look, beside those that a sentence has.
@@ -165,11 +166,12 @@ def translate_texts(
     kinds: Sequence[Kind] | None = None,
     n_best: int = 1,
     align: bool = False,
+    glossary: Sequence[Term] = (),
     longest: int | None = None,
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
-    align: say which words come from which (`Translation.links`). longest: the tokens of the longest sentence to
+    align: say which words come from which (`Translation.links`). glossary: as for `Translator.translate`. longest: the tokens of the longest sentence to
     translate as a whole, such as those that the model was trained on; its positions are a limit anyway.
     """
     positions = translator.engine.max_positions
@@ -180,11 +182,11 @@ def translate_texts(
 
     plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
     if align:
-        return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True))
+        return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True, glossary=glossary))
     found: dict[str, Translation] = {}
     for linked in (False, True):  # links take time, and are wanted for few
         wanted = [text for text, needs in zip(plan.sentences, plan.with_tags, strict=True) if needs == linked]
-        found |= zip(wanted, translator.translate(wanted, n_best=n_best, align=linked), strict=True)
+        found |= zip(wanted, translator.translate(wanted, n_best=n_best, align=linked, glossary=glossary), strict=True)
     return list(map(_without_links, plan.assemble([found[sentence] for sentence in plan.sentences])))
 
 
@@ -200,12 +202,15 @@ def translate_paragraphs(
     *,
     n_best: int = 1,
     align: bool = False,
+    glossary: Sequence[Term] = (),
     longest: int | None = None,
 ) -> Iterator[Translation]:
     """The same for a stream of lines of any length, each a text, some thousand at a time."""
     stream = iter(lines)
     while chunk := list(islice(stream, CHUNK)):
-        yield from translate_texts(translator, chunk, language, n_best=n_best, align=align, longest=longest)
+        yield from translate_texts(
+            translator, chunk, language, n_best=n_best, align=align, glossary=glossary, longest=longest
+        )
 
 
 def translate_document(
@@ -216,6 +221,7 @@ def translate_document(
     target: str,
     *,
     redo: bool = False,
+    glossary: Sequence[Term] = (),
     longest: int | None = None,
 ) -> Translated:
     """A file with its texts translated, and what needs a look; the suffix of its name says what it is.
@@ -223,7 +229,9 @@ def translate_document(
     redo: also what is translated already, in a file that holds both languages. Raises UserError for what can't be read.
     """
     document = read_document(content, name, source, target, redo=redo)
-    translations = translate_texts(translator, document.texts, source, kinds=document.kinds, longest=longest)
+    translations = translate_texts(
+        translator, document.texts, source, kinds=document.kinds, glossary=glossary, longest=longest
+    )
     flagged = [Flagged(line, each.flags) for line, each in zip(document.lines, translations, strict=True) if each.flags]
     return Translated(document.write([each.text for each in translations]), len(translations), flagged)
 

@@ -8,7 +8,7 @@ from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig, configure, flatten
 from transduce.corpus.trees import are_of_trees
 from transduce.decoding.engines.ctranslate2 import has_gpu
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.engines.engine import Choice, Engine
 from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.engines.support import ENCODER
 from transduce.decoding.translator import Translator, shared_tokenizer
@@ -134,7 +134,13 @@ def _fast(
         return why
     if found is None:
         return "what it translates is worse than what our own search finds"
-    return Translator(found, tokenizer, decode)
+
+    def own() -> Engine:
+        from transduce.decoding.engines.torch import TorchEngine
+
+        return TorchEngine([model.model for model in load_models(paths, device="cpu", threads=threads)])
+
+    return Translator(found, tokenizer, decode, own)
 
 
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:

@@ -3,14 +3,16 @@
 A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 from transduce.config import DecodeConfig
 from transduce.decoding.alignment import Link, find_links
-from transduce.decoding.engines.engine import Engine, Hypothesis, Request, Weights, penalty
+from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Weights, penalty
+from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
 from transduce.errors import UserError
 from transduce.profiling import phase
 from transduce.tokens.tokenizer import Tokenizer
@@ -45,24 +47,38 @@ BLANK = Translation("", 0.0, ())
 class Translator:
     """An engine, which searches a model or an ensemble, with its tokenizer."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, config: DecodeConfig | None = None):
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        config: DecodeConfig | None = None,
+        own: Callable[[], Engine] | None = None,
+    ):
+        """own: what makes an engine for the same model that obeys a glossary, where `engine` does not."""
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
+        self._own = functools.cache(own) if own else None
 
-    def translate(self, texts: Sequence[str], *, n_best: int = 1, align: bool = False) -> list[Translation]:
+    def translate(
+        self, texts: Sequence[str], *, n_best: int = 1, align: bool = False, glossary: Sequence[Term] = ()
+    ) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
 
         align: say of each word of a translation which words of its source it comes from (`Translation.links`).
+        glossary: where the source of an entry occurs in a text, every translation holds its target.
 
         A blank text has an empty translation, which no model is asked for. Raises UserError that names the text by its
-        number, from 1, if it holds a line break or is longer than the model's positions, or if n_best exceeds the beam.
+        number, from 1, if it holds a line break or is longer than the model's positions, if n_best exceeds the beam, or
+        for a glossary that the engine can't obey.
         """
-        return self._translate(_as_list(texts), n_best, 1, align)
+        return self._translate(_as_list(texts), n_best, 1, align, Glossary(glossary))
 
-    def translate_lines(self, lines: Iterable[str], *, n_best: int = 1, align: bool = False) -> Iterator[Translation]:
+    def translate_lines(
+        self, lines: Iterable[str], *, n_best: int = 1, align: bool = False, glossary: Sequence[Term] = ()
+    ) -> Iterator[Translation]:
         """The same for a stream of any length, some thousand lines at a time; raises as `translate` does."""
-        stream, first = iter(lines), 1
+        stream, first, terms = iter(lines), 1, Glossary(glossary)
         while chunk := list(islice(stream, CHUNK)):
-            yield from self._translate(chunk, n_best, first, align)
+            yield from self._translate(chunk, n_best, first, align, terms)
             first += len(chunk)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
@@ -92,7 +108,9 @@ class Translator:
         return scored
 
     @phase("text")
-    def _translate(self, texts: list[str], n_best: int, first: int, align: bool) -> list[Translation]:
+    def _translate(
+        self, texts: list[str], n_best: int, first: int, align: bool, glossary: Glossary
+    ) -> list[Translation]:
         """The texts are numbered from `first` in what is raised."""
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -104,13 +122,9 @@ class Translator:
         distinct = list(places)
         sources = self.tokenizer.encode_source(distinct)
         self._check_lengths("Source", sources, list(places.values()), first)
-        lengths = [len(source) + 1 for source in sources]
-        together = list(batches(lengths, self.engine.budget(self.config, sum(lengths))))
-        requests = [self.request([distinct[i] for i in batch], [sources[i] for i in batch]) for batch in together]
-        found: list[list[Hypothesis]] = [[]] * len(distinct)
-        for batch, hypotheses in zip(together, self.engine.search(requests, self.config, n_best), strict=True):
-            for i, each in zip(batch, hypotheses, strict=True):
-                found[i] = each
+        found = self._search(distinct, sources, n_best)
+        for i, hypotheses in self._with_terms(distinct, sources, found, n_best, glossary, list(places.values()), first):
+            found[i] = hypotheses
         limits = [self._limit(len(source)) for source in sources]
         translations = self._translations(found, limits)
         if align:
@@ -118,11 +132,79 @@ class Translator:
         by_text = dict(zip(distinct, translations, strict=True))
         return [by_text.get(text, BLANK) for text in texts]
 
+    def _search(self, texts: list[str], sources: list[list[int]], n_best: int) -> Found:
+        """The best hypotheses of each text."""
+        lengths = [len(source) + 1 for source in sources]
+        together = list(batches(lengths, self.engine.budget(self.config, sum(lengths))))
+        requests = [self.request([texts[i] for i in batch], [sources[i] for i in batch]) for batch in together]
+        found: Found = [[]] * len(texts)
+        for batch, hypotheses in zip(together, self.engine.search(requests, self.config, n_best), strict=True):
+            for i, each in zip(batch, hypotheses, strict=True):
+                found[i] = each
+        return found
+
+    def _with_terms(
+        self,
+        texts: list[str],
+        sources: list[list[int]],
+        found: Found,
+        n_best: int,
+        glossary: Glossary,
+        places: list[int],
+        first: int,
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """For the texts whose translations, found freely, lack terms: their number, and translations that hold them."""
+        targets = [glossary.targets(text) for text in texts]
+        kept = {
+            i: [each for each in found[i] if self._holds(each.tokens, targets[i])]
+            for i in range(len(texts))
+            if targets[i]
+        }
+        lacking = [i for i, hypotheses in kept.items() if len(hypotheses) < len(found[i])]
+        if not lacking:
+            return
+        engine = self._engine_for_terms()
+        wanted = {i: [in_pieces(self.tokenizer, target) for target in targets[i]] for i in lacking}
+        pieces = {i: sum(len(each.ways[0]) for each in wanted[i]) for i in lacking}
+        for i in lacking:
+            if pieces[i] > self._limit(len(sources[i])):
+                raise UserError(
+                    f"Text {first + places[i]}: what the glossary asks for ({', '.join(targets[i])}) is longer than "
+                    "its translation may be; give shorter terms, or raise decode.max_extra_tokens."
+                )
+        lengths = [(len(sources[i]) + 1) * (1 + pieces[i]) for i in lacking]  # the beam grows with the terms
+        together = [[lacking[n] for n in batch] for batch in batches(lengths, engine.budget(self.config, sum(lengths)))]
+        requests = [
+            self.request([texts[i] for i in batch], [sources[i] for i in batch])._replace(
+                terms=Terms([wanted[i] for i in batch], self._edges)
+            )
+            for batch in together
+        ]
+        for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
+            for i, each in zip(batch, hypotheses, strict=True):
+                by_tokens = {tuple(hypothesis.tokens): hypothesis for hypothesis in (*each, *kept[i])}
+                yield i, sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[:n_best]
+
+    def _holds(self, tokens: list[int], targets: list[str]) -> bool:
+        [text] = self.tokenizer.decode([tokens])
+        return all(holds(text, target) for target in targets)
+
+    def _engine_for_terms(self) -> Engine:
+        if self.engine.takes_terms:
+            return self.engine
+        if self._own is None:
+            raise UserError(f"The engine {self.engine.name} can't obey a glossary; use --engine torch.")
+        return self._own()
+
+    @functools.cached_property
+    def _edges(self) -> Edges:
+        return edges(self.tokenizer)
+
     def request(self, texts: list[str], sources: list[list[int]]) -> Request:
         """What to ask an engine for, of texts and their ids."""
         return Request(texts, sources, [self._limit(len(source)) for source in sources])
 
-    def _translations(self, found: list[list[Hypothesis]], limits: list[int]) -> list[Translation]:
+    def _translations(self, found: Found, limits: list[int]) -> list[Translation]:
         """The best of each sentence's hypotheses with the others as its alternatives."""
         if not all(found):
             raise UserError(
@@ -141,7 +223,7 @@ class Translator:
         return translations
 
     def _aligned(
-        self, texts: list[str], sources: list[list[int]], found: list[list[Hypothesis]], translations: list[Translation]
+        self, texts: list[str], sources: list[list[int]], found: Found, translations: list[Translation]
     ) -> list[Translation]:
         """The same translations, and their alternatives, with links."""
         rows = [(i, hypothesis.tokens) for i, hypotheses in enumerate(found) for hypothesis in hypotheses]

@@ -124,6 +124,10 @@ class Tokenizer:
         """Ids of target texts; an empty text has none."""
         return self._target.encode(texts).lists()
 
+    def encode_target_behind(self, text: str) -> list[int]:
+        """Ids of a target text that stands behind another one without a space between them."""
+        return self._target.encode_behind(text)
+
     def pack_source(self, texts: Sequence[str]) -> Rows:
         """The same as `encode_source`, as arrays."""
         return self._source.encode(texts)
@@ -228,14 +232,14 @@ class _Vocabulary:
         rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
         for i, text in enumerate(texts):
             if SPACE in text:
-                rows[i] = self._encode_literal_spaces(text)
+                rows[i] = self.encode_behind(f" {text}")
             elif not text:
                 rows[i] = empty
         return pack(rows)
 
-    def _encode_literal_spaces(self, text: str) -> list[int]:
-        """Spell each U+2581 in bytes: SentencePiece would take it for a space."""
-        first, *rest = f" {text}".encode("utf-8", "surrogatepass").split(SPACE.encode())
+    def encode_behind(self, text: str) -> list[int]:
+        """Without a space before it; spell each U+2581 in bytes: SentencePiece would take it for a space."""
+        first, *rest = text.encode("utf-8", "surrogatepass").split(SPACE.encode())
         row: list[int] = self.continuing.encode(first)
         for part in rest:
             row += self.literal_space

@@ -30,6 +30,8 @@ def has_gpu() -> bool:
 class CTranslate2Engine:
     """A converted model (see `conversion.py`). It imports no torch, so that a single line is soon translated."""
 
+    takes_terms = False
+
     def __init__(self, folder: Path, compute_type: str, max_positions: int, threads: int):
         """threads: so many requests are searched at the same time, each by one thread."""
         import ctranslate2

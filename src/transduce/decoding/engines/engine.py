@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config import DecodeConfig
+from transduce.decoding.words import Kind
 
 Choice = Literal["auto", "torch", "int8", "ctranslate2"]
 
@@ -24,12 +25,37 @@ Weights = NDArray[
 Found = list[list[Hypothesis]]  # of each sentence of a request the best translations, best first
 
 
+class Edges(NamedTuple):
+    """What the pieces of the target begin and end with."""
+
+    first: tuple[Kind, ...]
+    last: tuple[Kind, ...]
+    opens: tuple[bool, ...]  # whether a word may follow without a space: behind a bracket, a quotation mark, a hyphen
+
+
+class Wanted(NamedTuple):
+    """What a translation must hold, in whole words."""
+
+    text: str
+    ways: tuple[tuple[int, ...], ...]  # to write it: behind a space, and if that is another way behind none
+    first: Kind  # of its first character
+    last: Kind
+
+
+class Terms(NamedTuple):
+    """What the translations of a request must hold."""
+
+    wanted: list[list[Wanted]]  # of each sentence
+    edges: Edges
+
+
 class Request(NamedTuple):
     """Sentences of about the same length, to be searched together."""
 
     texts: list[str]
     sources: list[list[int]]  # without EOS
     limits: list[int]  # the longest translations allowed, EOS not counted; there they are made to end
+    terms: Terms | None = None
 
 
 class Engine(Protocol):
@@ -37,6 +63,7 @@ class Engine(Protocol):
 
     name: str  # for people
     max_positions: int | None  # the longest sequence, EOS counted; None: any
+    takes_terms: bool  # whether its search obeys those of a request
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The source tokens, EOS and padding counted, of a request that it is fast with, of so many in all."""
