@@ -2,8 +2,8 @@
 
 After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": the hypotheses of a
 sentence compete only with those that have as much of its terms still to write; otherwise those that have written
-nothing of them, which no term has cost anything yet, would push out all others. Theirs is a beam of fixed size; here it
-grows with the terms, so that there is room for all of these groups.
+nothing of them, which no term has cost anything yet, would push out all others. Theirs is a beam of fixed size that is
+divided; here each of these groups adds a beam, and what one does not need the others have.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -20,8 +20,6 @@ from transduce.config import BOS, EOS, PAD
 from transduce.decoding.engines.engine import Edges, Wanted
 from transduce.decoding.words import joins
 
-EACH = 2  # hypotheses with as much to write, at least
-
 
 class Progress(NamedTuple):
     """What a hypothesis has written of its sentence's terms, by their numbers."""
@@ -35,8 +33,13 @@ class SentenceTerms:
 
     def __init__(self, wanted: Sequence[Wanted], edges: Edges):
         self.wanted, self.edges = wanted, edges
-        # Behind a space a term can stand anywhere.
-        self.lengths = [len(each.ways[0]) for each in wanted]
+        self.lengths = [min(map(len, self._anywhere(each))) for each in wanted]
+
+    def _anywhere(self, wanted: Wanted) -> Iterator[tuple[int, ...]]:
+        """The ways that may follow on anything, and end the word before: behind a space, and where none is needed."""
+        for way in wanted.ways:
+            if way is wanted.ways[0] or self.edges.first[way[0]] in ("unspaced", "sign"):
+                yield way
 
     def advance(self, progress: Progress, before: int, token: int) -> Progress:
         """What a hypothesis with the last token `before` has written when a token, not EOS, follows."""
@@ -59,13 +62,14 @@ class SentenceTerms:
         for term, each in enumerate(self.wanted):
             if term not in progress.met:
                 yield term, 0
-                if len(each.ways) > 1 and (opens or each.first == "unspaced"):
+                if len(each.ways) > 1 and (opens or each.first in ("unspaced", "sign")):
                     yield term, 1
 
     def missing(self, progress: Progress) -> int:
-        """The fewest tokens that write all that is not written; 0: it may end here.
+        """Tokens that certainly write all that is not written; 0: it may end here.
 
-        Either a term that is begun is finished first, in which the others find no place, or none is.
+        Either a term that is begun is finished first, whatever becomes of the others, or all others begin anew.
+        Where there is more to write than nothing, there is always a token that leaves one less.
         """
         whole = {term for term, way, count in progress.begun if count == len(self.wanted[term].ways[way])}
         rest = sum(n for term, n in enumerate(self.lengths) if term not in progress.met and term not in whole)
@@ -91,7 +95,7 @@ class Constrained:
         """Raises ValueError for a limit, of tokens without EOS, that the terms of its sentence are too long for."""
         self.terms = [SentenceTerms(wanted, edges) for wanted in sentences]
         self.limits = list(limits)
-        self.sizes = [max(beam_size, EACH * (1 + sum(terms.lengths))) for terms in self.terms]
+        self.sizes = [beam_size * (1 + sum(terms.lengths)) for terms in self.terms]
         nothing = Progress(frozenset(), frozenset())
         # Of the hypotheses that may be open.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.terms]

@@ -48,9 +48,9 @@ class Glossary:
         for number, (source, target) in enumerate(terms, 1):
             if not source.strip() or not target.strip() or "\n" in source.strip() or "\n" in target.strip():
                 raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
-            entries[_units(source)] = " ".join(target.split())
+            entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        for units in sorted(entries, key=len, reverse=True):  # the longest first
+        for units in sorted(entries, key=lambda units: (-len(units), not _has_capitals(units))):  # the longest first
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
@@ -71,15 +71,19 @@ def holds(text: str, target: str) -> bool:
     spans, units = _spans(text), _units(target)
     for first in range(len(spans) - len(units) + 1):
         begin, end = spans[first][0], spans[first + len(units) - 1][1]
-        if " ".join(text[begin:end].split()) == target:
+        if text[begin:end] == target:
             return True
     return False
 
 
 def _matches(wanted: tuple[str, ...], units: tuple[str, ...]) -> bool:
-    if any(unit != unit.lower() for unit in wanted):
+    if _has_capitals(wanted):
         return units == wanted
     return len(units) == len(wanted) and all(a.casefold() == b.casefold() for a, b in zip(units, wanted, strict=True))
+
+
+def _has_capitals(units: tuple[str, ...]) -> bool:
+    return any(unit != unit.lower() for unit in units)
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from transduce.config import DecodeConfig
 from transduce.decoding.alignment import Link, find_links
-from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Weights, penalty
+from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, Weights, penalty
 from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
 from transduce.errors import UserError
 from transduce.profiling import phase
@@ -42,6 +42,14 @@ class Scored(NamedTuple):
 
 
 BLANK = Translation("", 0.0, ())
+
+
+class _Lines(NamedTuple):
+    """Texts that are not blank, each once."""
+
+    texts: list[str]
+    sources: list[list[int]]  # their ids
+    numbers: list[int]  # by which a complaint names them
 
 
 class Translator:
@@ -122,9 +130,8 @@ class Translator:
         distinct = list(places)
         sources = self.tokenizer.encode_source(distinct)
         self._check_lengths("Source", sources, list(places.values()), first)
-        found = self._search(distinct, sources, n_best)
-        for i, hypotheses in self._with_terms(distinct, sources, found, n_best, glossary, list(places.values()), first):
-            found[i] = hypotheses
+        lines = _Lines(distinct, sources, [first + place for place in places.values()])
+        found = self._obeying(glossary, lines, self._search(self.engine, distinct, sources, n_best), n_best)
         limits = [self._limit(len(source)) for source in sources]
         translations = self._translations(found, limits)
         if align:
@@ -132,58 +139,49 @@ class Translator:
         by_text = dict(zip(distinct, translations, strict=True))
         return [by_text.get(text, BLANK) for text in texts]
 
-    def _search(self, texts: list[str], sources: list[list[int]], n_best: int) -> Found:
-        """The best hypotheses of each text."""
+    def _search(
+        self,
+        engine: Engine,
+        texts: list[str],
+        sources: list[list[int]],
+        n_best: int,
+        wanted: list[list[Wanted]] | None = None,
+    ) -> Found:
+        """The best hypotheses of each text, with what is wanted of each."""
         lengths = [len(source) + 1 for source in sources]
-        together = list(batches(lengths, self.engine.budget(self.config, sum(lengths))))
+        if wanted:  # the beam grows with them
+            lengths = [
+                n * (1 + sum(len(term.ways[0]) for term in each)) for n, each in zip(lengths, wanted, strict=True)
+            ]
+        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
         requests = [self.request([texts[i] for i in batch], [sources[i] for i in batch]) for batch in together]
+        if wanted:
+            terms = (Terms([wanted[i] for i in batch], self._edges) for batch in together)
+            requests = [request._replace(terms=each) for request, each in zip(requests, terms, strict=True)]
         found: Found = [[]] * len(texts)
-        for batch, hypotheses in zip(together, self.engine.search(requests, self.config, n_best), strict=True):
+        for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
             for i, each in zip(batch, hypotheses, strict=True):
                 found[i] = each
         return found
 
-    def _with_terms(
-        self,
-        texts: list[str],
-        sources: list[list[int]],
-        found: Found,
-        n_best: int,
-        glossary: Glossary,
-        places: list[int],
-        first: int,
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """For the texts whose translations, found freely, lack terms: their number, and translations that hold them."""
-        targets = [glossary.targets(text) for text in texts]
-        kept = {
-            i: [each for each in found[i] if self._holds(each.tokens, targets[i])]
-            for i in range(len(texts))
-            if targets[i]
-        }
-        lacking = [i for i, hypotheses in kept.items() if len(hypotheses) < len(found[i])]
+    def _obeying(self, glossary: Glossary, lines: _Lines, found: Found, n_best: int) -> Found:
+        """What was found freely, where it holds the terms; elsewhere what is found with them."""
+        asked = {i: targets for i, text in enumerate(lines.texts) if (targets := glossary.targets(text))}
+        kept = {i: [each for each in found[i] if self._holds(each.tokens, targets)] for i, targets in asked.items()}
+        lacking = [i for i in asked if len(kept[i]) < len(found[i])]
         if not lacking:
-            return
-        engine = self._engine_for_terms()
-        wanted = {i: [in_pieces(self.tokenizer, target) for target in targets[i]] for i in lacking}
-        pieces = {i: sum(len(each.ways[0]) for each in wanted[i]) for i in lacking}
-        for i in lacking:
-            if pieces[i] > self._limit(len(sources[i])):
+            return found
+        wanted = [[in_pieces(self.tokenizer, target) for target in asked[i]] for i in lacking]
+        for i, each in zip(lacking, wanted, strict=True):
+            if sum(len(term.ways[0]) for term in each) > self._limit(len(lines.sources[i])):
                 raise UserError(
-                    f"Text {first + places[i]}: what the glossary asks for ({', '.join(targets[i])}) is longer than "
-                    "its translation may be; give shorter terms, or raise decode.max_extra_tokens."
+                    f"Text {lines.numbers[i]}: what the glossary asks for ({', '.join(asked[i])}) is longer than its "
+                    "translation may be; give shorter terms, or raise decode.max_extra_tokens."
                 )
-        lengths = [(len(sources[i]) + 1) * (1 + pieces[i]) for i in lacking]  # the beam grows with the terms
-        together = [[lacking[n] for n in batch] for batch in batches(lengths, engine.budget(self.config, sum(lengths)))]
-        requests = [
-            self.request([texts[i] for i in batch], [sources[i] for i in batch])._replace(
-                terms=Terms([wanted[i] for i in batch], self._edges)
-            )
-            for batch in together
-        ]
-        for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
-            for i, each in zip(batch, hypotheses, strict=True):
-                by_tokens = {tuple(hypothesis.tokens): hypothesis for hypothesis in (*each, *kept[i])}
-                yield i, sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[:n_best]
+        texts, sources = [lines.texts[i] for i in lacking], [lines.sources[i] for i in lacking]
+        again = self._search(self._engine_for_terms(), texts, sources, n_best, wanted)
+        better = {i: _merged(kept[i], each, n_best) for i, each in zip(lacking, again, strict=True)}
+        return [better.get(i, each) for i, each in enumerate(found)]
 
     def _holds(self, tokens: list[int], targets: list[str]) -> bool:
         [text] = self.tokenizer.decode([tokens])
@@ -283,6 +281,12 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         batch.append(i)
     if batch:
         yield batch
+
+
+def _merged(some: list[Hypothesis], others: list[Hypothesis], n_best: int) -> list[Hypothesis]:
+    """The best of both; what is in both once."""
+    by_tokens = {tuple(each.tokens): each for each in (*others, *some)}
+    return sorted(by_tokens.values(), key=lambda each: -each.score)[:n_best]
 
 
 def _as_list(texts: Sequence[str]) -> list[str]:
