@@ -92,7 +92,8 @@ def translate(
         raise UserError(f"{input} is a compressed document; unpack it first.")
     if is_document and (json or alignment or n_best > 1 or sentences):
         raise UserError(
-            f"{input} is a document, which has one translation: leave out --json, --alignment, --n-best and --sentences."
+            f"{input} is a document, which has one translation: "
+            "leave out --json, --alignment, --n-best and --sentences."
         )
     if redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf or .xliff.")

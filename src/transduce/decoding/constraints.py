@@ -16,8 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transduce.config import BOS, EOS, PAD
-from transduce.decoding.engines.engine import Edges, Wanted
+from transduce.config import BOS, EOS, PAD, DecodeConfig
+from transduce.decoding.engines.engine import Edges, Request, Wanted
 from transduce.decoding.words import joins
 
 
@@ -179,3 +179,10 @@ class Constrained:
         going_on = list(islice(turns, size))
         self.progress[i] = {(*hypotheses[place // v], place % v): after[place] for place in going_on}
         return ending, going_on
+
+
+def constrained(request: Request, config: DecodeConfig) -> Constrained | None:
+    """What a search for a request goes on with; None if it asks for no terms."""
+    if request.terms is None:
+        return None
+    return Constrained(request.terms.wanted, request.terms.edges, request.limits, config.beam_size)

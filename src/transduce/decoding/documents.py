@@ -171,8 +171,9 @@ def translate_texts(
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
-    align: say which words come from which (`Translation.links`). glossary: as for `Translator.translate`. longest: the tokens of the longest sentence to
-    translate as a whole, such as those that the model was trained on; its positions are a limit anyway.
+    align: say which words come from which (`Translation.links`). glossary: as for `Translator.translate`. longest: the
+    tokens of the longest sentence to translate as a whole, such as those that the model was trained on; its positions
+    are a limit anyway.
     """
     positions = translator.engine.max_positions
     limits = [limit for limit in (longest, positions and positions - 1) if limit]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from transduce.config import UNK
 from transduce.corpus.pairs import read_pairs
 from transduce.decoding.engines.engine import Edges, Wanted
 from transduce.decoding.words import Kind, kind, words
@@ -98,9 +99,11 @@ def _units(text: str) -> tuple[str, ...]:
 
 
 def in_pieces(tokenizer: Tokenizer, target: str) -> Wanted:
-    """The ways in which a target may be written."""
+    """The ways in which a target may be written; raises UserError if the vocabulary has no piece for some of it."""
     behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.encode_target_behind(target)
     ways = (tuple(behind_space), tuple(behind_none))
+    if UNK in ways[0]:  # of a model from elsewhere
+        raise UserError(f"The model's vocabulary can't spell the glossary's {target}; leave this term out.")
     return Wanted(target, ways if ways[0] != ways[1] else ways[:1], kind(target[0]), kind(target[-1]))
 
 

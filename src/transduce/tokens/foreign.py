@@ -38,6 +38,10 @@ class Foreign:
         cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
+    def encode_behind(self, text: str) -> list[int]:
+        """As behind a space: these models cut in no other way."""
+        return self.encode([text]).lists()[0]
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """As one line each, without spaces at the ends."""
         plain = [[self._pieces[token] for token in row if token > UNK] for row in rows]

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from transduce.config import BOS, EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
+from transduce.decoding.constraints import constrained
 from transduce.decoding.engines.engine import Found, Request, Weights
 from transduce.decoding.engines.support import DECODER, ENCODER
 from transduce.errors import UserError
@@ -76,6 +77,7 @@ class OnnxEngine:
     """Both graphs, each an `onnxruntime.InferenceSession`."""
 
     name = "ONNX Runtime"
+    takes_terms = True
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
@@ -113,6 +115,7 @@ class OnnxEngine:
                 beam_size=config.beam_size,
                 length_penalty=config.length_penalty,
                 n_best=n_best,
+                choose=constrained(request, config),
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:

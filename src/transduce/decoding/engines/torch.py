@@ -10,7 +10,7 @@ import torch
 
 from transduce.config import DecodeConfig
 from transduce.decoding.beam import Filter, Watcher, beam_search
-from transduce.decoding.constraints import Constrained
+from transduce.decoding.constraints import constrained
 from transduce.decoding.engines.attention import guess_layer, source_attention
 from transduce.decoding.engines.engine import Found, Request, Weights
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
@@ -74,7 +74,7 @@ class TorchEngine:
                 n_best=n_best,
                 only=self.only(request.texts, request.limits) if self.only else None,
                 watch=self.watch,
-                choose=_choice(request, config),
+                choose=constrained(request, config),
             )
 
         threads, workers = torch.get_num_threads(), min(self._workers(), len(requests))
@@ -105,9 +105,3 @@ class TorchEngine:
             return [np.zeros((len(t), len(s)), np.float32) for s, t in zip(sources, targets, strict=True)]
         mean = torch.stack(chosen).mean(dim=0).cpu().numpy()
         return [each[: len(t), : len(s)] for each, s, t in zip(mean, sources, targets, strict=True)]
-
-
-def _choice(request: Request, config: DecodeConfig) -> Constrained | None:
-    if request.terms is None:
-        return None
-    return Constrained(request.terms.wanted, request.terms.edges, request.limits, config.beam_size)
