@@ -3,6 +3,7 @@
 A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,6 +66,12 @@ class Translator:
         """own: what makes an engine for the same model that obeys a glossary, where `engine` does not."""
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self._own = functools.cache(own) if own else None
+
+    def with_beam_size(self, beam_size: int) -> "Translator":
+        """The same, with another beam."""
+        other = copy.copy(self)
+        other.config = replace(self.config, beam_size=beam_size)
+        return other
 
     def translate(
         self, texts: Sequence[str], *, n_best: int = 1, align: bool = False, glossary: Sequence[Term] = ()

@@ -17,6 +17,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from transduce.corpus.documents.reading import SUFFIXES
+from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation
 from transduce.errors import UserError
 from transduce.languages import language_name
@@ -78,7 +79,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             detected = service.detect("\n".join(texts), asked.target)[0]  # the texts of a request are in one language
             source = detected.language
             answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
-        wish = Wish(asked.alternatives, asked.alignment, asked.beam_size)
+        glossary = tuple(Term(*term) for term in asked.glossary.items())
+        wish = Wish(asked.alternatives, asked.alignment, asked.beam_size, glossary)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
         found = await _while_connected(request, work(texts, served, wish))

@@ -9,9 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
 
@@ -30,16 +31,13 @@ class Want(NamedTuple):
     """How sentences are to be translated; those with the same want are translated together."""
 
     translator: Translator
-    beam_size: int
     n_best: int = 1
     align: bool = False
+    glossary: tuple[Term, ...] = ()
 
     def translate(self, sentences: Sequence[str]) -> list[Translation]:
         """In the thread that calls."""
-        asked = self.translator
-        config = replace(asked.config, beam_size=self.beam_size)
-        translator = Translator(asked.engine, asked.tokenizer, config)
-        return translator.translate(sentences, n_best=self.n_best, align=self.align)
+        return self.translator.translate(sentences, n_best=self.n_best, align=self.align, glossary=self.glossary)
 
 
 @dataclass(eq=False)

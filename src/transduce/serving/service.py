@@ -13,6 +13,7 @@ from transduce.corpus.documents.html import read_html
 from transduce.corpus.documents.reading import read_document
 from transduce.corpus.plain import BYTE_ORDER_MARK
 from transduce.decoding.documents import Plan
+from transduce.decoding.glossary import Glossary, Term
 from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
 from transduce.inspection.maps import attention_of
@@ -32,6 +33,7 @@ class Wish(NamedTuple):
     alternatives: int = 0
     align: bool = False
     beam_size: int | None = None  # None: the model's own
+    glossary: tuple[Term, ...] = ()
 
 
 class Service:
@@ -42,6 +44,7 @@ class Service:
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, self.metrics.batch)
         self._detector = Detector(codes(models))
+        self._translators: dict[tuple[Direction, int], Translator] = {}  # by their beams
         self._whole: dict[Direction, bundle.Bundle] = {}  # models to look into
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
@@ -66,8 +69,9 @@ class Service:
         Raises UserError for what can't be, QueueFullError if there is no room.
         """
         beam_size = max(wish.beam_size or served.translator.config.beam_size, wish.alternatives + 1)
+        Glossary(wish.glossary)  # a mistake in it is not to be found in every sentence
         plan, tokens = await asyncio.to_thread(_plan, served, texts, kinds)
-        want = Want(served.translator, beam_size, wish.alternatives + 1)
+        want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
         aligned = [wish.align or with_tags for with_tags in plan.with_tags]
         parts = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
         found = await asyncio.gather(
@@ -80,6 +84,13 @@ class Service:
         )
         by_place = dict(zip(chain(*parts), chain(*found), strict=True))
         return plan.assemble([by_place[i] for i in range(len(plan.sentences))])
+
+    def _translator(self, served: Served, beam_size: int) -> Translator:
+        """Always the same one, so that those who want the same are translated together."""
+        key = served.direction, beam_size
+        if key not in self._translators:
+            self._translators[key] = served.translator.with_beam_size(beam_size)
+        return self._translators[key]
 
     async def translate_html(self, texts: Sequence[str], served: Served, wish: Wish) -> list[Translation]:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""
