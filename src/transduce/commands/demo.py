@@ -88,6 +88,7 @@ def _next_steps(model: Path) -> list[tuple[str, str]]:
     program = f"import transduce; print(transduce.load('{model}').translate(['{sentence}'])[0].text)"
     return [
         ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
+        ("Translate in the browser, while you type", f"{transduce} serve {model}"),
         ("See what the model is", f"{transduce} info {model}"),
         ("Use it from Python", f'{python} -c "{program}"'),
         ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
