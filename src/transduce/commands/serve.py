@@ -114,5 +114,5 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server(address[:2], family=family, backlog=1024)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the end of an answer waits for 40 ms
         return listening
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise UserError(f"Can't listen at {host}, port {port}: {error}; choose another --host or --port.") from None

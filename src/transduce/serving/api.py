@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Coroutine
 from importlib.metadata import version
 from importlib.resources import files
@@ -15,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
 
 from transduce.corpus.documents.reading import SUFFIXES
 from transduce.decoding.glossary import Term
@@ -23,11 +23,12 @@ from transduce.errors import UserError
 from transduce.languages import language_name
 from transduce.serving.batching import QueueFullError
 from transduce.serving.downloads import Downloads
-from transduce.serving.guard import Guard
+from transduce.serving.guard import BROKEN, Guard
 from transduce.serving.keys import Keys
 from transduce.serving.languages import Direction, Served, codes
 from transduce.serving.limits import Limits
-from transduce.serving.payload import Asked, Detection, Texts, parse, validate
+from transduce.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
+from transduce.serving.reference import reference
 from transduce.serving.service import AUTO, Service, Wish
 
 Result = TypeVar("Result")
@@ -35,9 +36,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
+PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 LEFT = 499  # the status of an answer for whom nobody waits any more
-log = logging.getLogger("transduce.serving")
+SENTENCES = {  # instead of the framework's own
+    "Not Found": "There is nothing at this address; GET /docs says what there is.",
+    "Method Not Allowed": "This address doesn't take this method; GET /docs says which it takes.",
+}
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> Guard:
@@ -55,13 +60,16 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         version=version("transduce"),
         description="Translation by a Transformer; the API is LibreTranslate's, with additions.",
         lifespan=lifespan,
+        docs_url=None,  # a page whose scripts are elsewhere; ours needs none
         redoc_url=None,
+        redirect_slashes=False,
     )
     _answer_errors(app)
     _add_translations(app, service)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     pages = _add_page(app)
+    _add_reference(app)
     return Guard(app, service, keys, limits, open_paths={"/health", *pages}, local=local)
 
 
@@ -105,11 +113,13 @@ def _add_translations(app: FastAPI, service: Service) -> None:
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
     @app.post("/translate_file", summary="Translate a document: multipart fields file, source, target")
     async def translate_file(request: Request) -> JSONResponse:
+        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+            boundary(request.headers["content-type"])
         async with request.form(max_files=1, max_fields=8) as form:
             file, source, target = form.get("file"), form.get("source"), form.get("target")
             if not isinstance(file, UploadFile) or not isinstance(source, str) or not isinstance(target, str):
                 raise UserError("A document is sent as multipart/form-data with the fields file, source and target.")
-            document, content = file.filename or "", await file.read()
+            document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
             source = service.detect(content[:4096].decode("utf-8", "ignore"), target)[0].language
         served = service.served(source, target)
@@ -124,7 +134,9 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             raise HTTPException(404, "There is no such document, or none any more; translate it again.")
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
         return Response(
-            found.content, media_type="application/octet-stream", headers={"Content-Disposition": disposition}
+            found.content,
+            media_type="application/octet-stream",
+            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
         )
 
 
@@ -173,20 +185,22 @@ def _add_page(app: FastAPI) -> list[str]:
 
     def add(path: str, content: bytes) -> None:
         kind = TYPES.get("." + path.rpartition(".")[2], "text/html") + "; charset=utf-8"
-        headers = {
-            "Content-Security-Policy": POLICY,
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",
-            "Cache-Control": "no-cache",
-        }
 
         @app.get(path, include_in_schema=False)
         async def asset() -> Response:
-            return Response(content, headers={**headers, "Content-Type": kind})
+            return Response(content, headers={**PAGE_HEADERS, "Content-Type": kind})
 
     for path, content in contents.items():
         add(path, content)
     return list(contents)
+
+
+def _add_reference(app: FastAPI) -> None:
+    page = reference(app.openapi())
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return Response(page, media_type="text/html", headers=PAGE_HEADERS)
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -205,18 +219,18 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return say(error.status_code, str(error.detail))
+        return say(error.status_code, SENTENCES.get(error.detail, error.detail), **(error.headers or {}))
 
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> JSONResponse:
-        log.error("%s: %s", request.url.path, type(error).__name__)
-        return say(500, "Something is wrong here, not with what you sent; it has been noted.")
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, __: ClientDisconnect) -> JSONResponse:
+        return say(LEFT, "Nobody waits for this any more.")
+
+    @app.exception_handler(Exception)  # the guard notes it
+    async def broken(_: Request, __: Exception) -> JSONResponse:
+        return say(500, BROKEN)
 
 
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
-    if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        async with request.form(max_files=0, max_part_size=limits.body) as form:
-            return {field: form.getlist(field) if len(form.getlist(field)) > 1 else form[field] for field in form}
     body = await request.body()
     kind = request.headers.get("content-type", "")
     return await asyncio.to_thread(parse, body, kind, request.scope["query_string"], limits.depth)
@@ -257,7 +271,7 @@ def _columns(found: list[Translation], asked: Texts) -> dict[str, list[Any]]:
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
     """What a route's documentation says of its body."""
     schema = {"schema": kind.model_json_schema()}
-    return {"requestBody": {"content": {"application/json": schema, "application/x-www-form-urlencoded": schema}}}
+    return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

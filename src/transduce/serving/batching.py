@@ -126,6 +126,7 @@ class Batcher:
             self._observe(len(batch), tokens)
             for (job, i), each in zip(batch, found, strict=True):
                 _deliver(job, i, each)
+            self._waiting = deque(job for job in self._waiting if not job.done.done())  # but for what has failed
 
     def _compose(self) -> list[tuple[Job, int]]:
         """The next sentences: of all requests that want what the first one wants, one of each in turn."""

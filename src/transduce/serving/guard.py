@@ -2,15 +2,19 @@
 body of a request is read.
 """
 
-import hmac
+import contextlib
 import ipaddress
-import json
+import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from transduce.errors import UserError
 from transduce.serving.batching import QueueFullError
@@ -28,15 +32,16 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 UPLOAD = "/translate_file"
 WORK = ("/translate", UPLOAD, "/attention")  # what the queue is for
 SEARCHED = 64 << 10  # bytes of a body in which a key is looked for
-LOCAL = ("localhost", "127.0.0.1", "::1", "testserver")
+BROKEN = "Something is wrong here, not with what you sent; it has been noted."
+log = logging.getLogger("transduce.serving")
 
 
-class RefusedError(Exception):
+class RefusedError(HTTPException):
     """An answer instead of what was asked for."""
 
-    def __init__(self, status: int, sentence: str, wait: int = 0):
-        super().__init__(sentence)
-        self.status, self.sentence, self.wait = status, sentence, wait
+    def __init__(self, status: int, sentence: str, wait: int = 0, **headers: str):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(status, sentence, headers | ({"Retry-After": str(wait)} if wait else {}))
 
 
 class Guard:
@@ -47,6 +52,7 @@ class Guard:
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
         self._by_key, self._by_address = Rates(limits.per_key), Rates(limits.per_address)
+        self._uploads = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,14 +65,23 @@ class Guard:
             nonlocal status, begun
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
+                message["headers"] = [*message.get("headers", []), (b"x-content-type-options", b"nosniff")]
             await send(message)
+
+        async def answer(error: HTTPException) -> None:
+            if not begun:
+                await JSONResponse({"error": error.detail}, error.status_code, error.headers)(scope, receive, watched)
 
         try:
             received = await self._admit(scope, receive)
-            await self._app(scope, received, watched)
+            with self._upload() if _is_upload(scope) else contextlib.nullcontext():
+                await self._app(scope, received, watched)
         except RefusedError as error:
-            if not begun:
-                await _answer(watched, error)
+            await answer(error)
+        except Exception as error:  # which is noted without its message: that may hold what somebody wrote
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            log.error("%s in %s, line %s", type(error).__name__, PurePath(place.filename).name, place.lineno)
+            await answer(HTTPException(500, BROKEN))
         finally:
             route = scope["path"] if scope["path"] in (*WORK, *self._open, "/detect", "/languages") else "other"
             self._service.metrics.answers.labels(route, status).inc()
@@ -75,15 +90,17 @@ class Guard:
     async def _admit(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
         """What gives the body, of what may come in; raises RefusedError for others."""
         headers, path = Headers(scope=scope), scope["path"]
-        if self._local and _host(headers.get("host", "")) not in LOCAL:
+        if self._local and not _is_local(_host(headers.get("host", ""))):
             raise RefusedError(421, "This server is for its own machine: address it as localhost.")
+        if "content-length" in headers and "transfer-encoding" in headers:  # proxies could see another end than we do
+            raise RefusedError(400, "A body has either a length or chunks, not both.", Connection="close")
         limit = self._limits.document if path == UPLOAD else self._limits.body
-        length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > limit:
-            raise RefusedError(413, f"A body has at most {limit:,} bytes here.")
+        length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)
         if path not in self._open:
-            receive = await self._identify(scope, headers, receive)
+            receive = await self._identify(scope, headers, receive, length)
+        if length > limit:
+            raise _too_long(limit)
         if path in WORK and scope["method"] == "POST":
             try:
                 self._service.batcher.check_room()
@@ -91,19 +108,33 @@ class Guard:
                 raise RefusedError(503, "The server is busy; try again later.", full.seconds) from None
         return receive
 
-    async def _identify(self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive) -> Receive:
+    @contextlib.contextmanager
+    def _upload(self) -> Iterator[None]:
+        """One of the documents that there is room for; raises RefusedError if there is none."""
+        if self._uploads >= self._limits.uploads:
+            raise RefusedError(503, "The server is busy with other documents; try again later.", 5)
+        self._uploads += 1
+        try:
+            yield
+        finally:
+            self._uploads -= 1
+
+    async def _identify(
+        self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, length: int
+    ) -> Receive:
         """Whoever asks has a key, if there are any, and does not come too often."""
         address = (scope.get("client") or ("",))[0]
-        if not _is_loopback(address):
-            _take(self._by_address, address)
+        if address and not _is_loopback(address):
+            _take(self._by_address, _network(address))
         if not self._keys:
             return receive
         key = _key(headers, scope["query_string"])
-        if not key:
+        if not key and length <= SEARCHED:
             body, receive = await _beginning(receive)
             key = _key_in(body, headers.get("content-type", ""), self._limits.depth)
         if not key:
-            raise RefusedError(401, "This server needs an API key: send it as a header, Authorization: Bearer KEY.")
+            sentence = "This server needs an API key: send it as a header, Authorization: Bearer KEY."
+            raise RefusedError(401, sentence, WWW_Authenticate="Bearer")
         owner = self._keys.owner(key)
         if owner is None:
             raise RefusedError(403, "This API key is not known here.")
@@ -118,7 +149,7 @@ def _take(rates: Rates, who: str) -> None:
 
 def _key(headers: Headers, query: bytes) -> str:
     kind, _, key = headers.get("authorization", "").partition(" ")
-    if hmac.compare_digest(kind.lower().encode(), b"bearer") and key:
+    if kind.lower() == "bearer" and key.strip():
         return key.strip()
     if "x-api-key" in headers:
         return headers["x-api-key"]
@@ -142,10 +173,14 @@ def _limited(receive: Receive, limit: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > limit:
-            raise RefusedError(413, f"A body has at most {limit:,} bytes here.")
+            raise _too_long(limit)
         return message
 
     return counted
+
+
+def _too_long(limit: int) -> RefusedError:
+    return RefusedError(413, f"A body has at most {limit:,} bytes here.")
 
 
 async def _beginning(receive: Receive) -> tuple[bytes, Receive]:
@@ -164,11 +199,28 @@ async def _beginning(receive: Receive) -> tuple[bytes, Receive]:
     return (b"" if more else body), again
 
 
+def _is_upload(scope: MutableMapping[str, Any]) -> bool:
+    return scope["path"] == UPLOAD and scope["method"] == "POST"
+
+
 def _is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
-        return True  # a socket of this machine
+        return False
+
+
+def _is_local(host: str) -> bool:
+    return host == "localhost" or _is_loopback(host)
+
+
+def _network(address: str) -> str:
+    """The address; of IPv6 its first half, as somebody who has one has all that begin like it."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:  # what a proxy has said
+        return address
+    return address if found.version == 4 else str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
 def _host(header: str) -> str:
@@ -176,12 +228,3 @@ def _host(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.partition(":")[0].lower()
-
-
-async def _answer(send: Send, error: RefusedError) -> None:
-    body = json.dumps({"error": error.sentence}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"retry-after", str(error.wait).encode())] if error.wait else []
-    headers += [(b"www-authenticate", b"Bearer")] if error.status == 401 else []
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -65,9 +65,10 @@ def add_key(path: Path, name: str) -> str:
         raise UserError(f"{path} has a key of {name} already; remove its line to replace it.")
     key = secrets.token_urlsafe(32)
     try:
+        unended = path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n")
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
-            file.write(f"{name}\t{_digest(key)}\n")
+            file.write("\n" * unended + f"{name}\t{_digest(key)}\n")
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}.") from None
     return key

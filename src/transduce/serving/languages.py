@@ -7,6 +7,8 @@ from typing import NamedTuple
 from transduce.decoding.translator import Translator
 from transduce.errors import UserError
 
+SAMPLE = 10_000  # characters of a text by which its language is detected: some milliseconds
+
 
 class Direction(NamedTuple):
     """From one language to another, by their codes."""
@@ -68,7 +70,7 @@ class Detector:
         known = [code for code in among if code in self._labels]
         if len(among) == 1 or not known:
             return [Detected(among[0], 100.0)]
-        likely = {label: float(value) for label, value in self._identifier.rank(text)}
+        likely = {label: float(value) for label, value in self._identifier.rank(text[:SAMPLE])}
         found = {code: likely[self._labels[code]] for code in known}
         total = sum(found.values()) or 1.0
         ranked = sorted(found, key=lambda code: -found[code])

@@ -9,6 +9,7 @@ from transduce.config import option
 from transduce.errors import UserError
 
 SECTION = "limits."
+DIGITS = 9  # of a limit: what operating systems take as a number of connections or seconds
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,9 @@ class Limits:
     """Every limit; all are whole numbers above zero."""
 
     body: int = option(1 << 20, "of a request, but for uploaded documents", unit="bytes")
-    document: int = option(10 << 20, "of an uploaded document, and of its translation", unit="bytes")
+    document: int = option(4 << 20, "of an uploaded document", unit="bytes")
+    document_characters: int = option(1_000_000, "of all texts of an uploaded document", unit="characters")
+    uploads: int = option(32, "being sent or translated at the same time", unit="documents")
     depth: int = option(8, "lists and objects in each other in JSON", unit="levels")
     texts: int = option(256, "in one request", unit="texts")
     characters: int = option(20_000, "of one text", unit="characters")
@@ -29,6 +32,7 @@ class Limits:
     connections: int = option(1024, "open at the same time", unit="connections")
     header_seconds: int = option(10, "until all headers of a request have come", unit="seconds")
     body_seconds: int = option(30, "until all of a request's body has come", unit="seconds")
+    answer_seconds: int = option(60, "until a client has taken what it was answered", unit="seconds")
     document_seconds: int = option(600, "that a translated document is kept for its download", unit="seconds")
     documents: int = option(64, "translated documents kept at the same time", unit="documents")
     drain_seconds: int = option(25, "in which what was accepted is answered after SIGTERM", unit="seconds")
@@ -59,7 +63,7 @@ def limits_from(given: Mapping[str, str]) -> Limits:
         if name not in known:
             raise UserError(f"There is no limit {name}; `transduce serve --show-limits` lists them all.")
         number = text.replace("_", "")
-        if not (number.isascii() and number.isdigit() and int(number)):
-            raise UserError(f"{name} must be a whole number above zero, not '{text}'.")
+        if not (number.isascii() and number.isdigit() and len(number) <= DIGITS and int(number)):
+            raise UserError(f"{name} must be a whole number above zero of at most {DIGITS} digits, not '{text}'.")
         chosen[known[name]] = int(number)
     return Limits(**chosen)

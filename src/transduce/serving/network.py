@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import resource
 import signal
 import socket
 from collections.abc import Generator
@@ -9,14 +11,26 @@ from typing import Any, ClassVar
 
 import h11
 import uvicorn
+from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from transduce.serving.limits import Limits
 
+FILES = 256  # open ones beside connections: models, documents, libraries
+
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
     """Serve until SIGINT or SIGTERM; then nothing new is accepted, and what was accepted is answered."""
+    _allow_files(2 * limits.connections + FILES)
     _Server(config(app, limits, proxies)).run(sockets=[listening])
+
+
+def _allow_files(count: int) -> None:
+    """So many connections and files may be open, as far as the system lets us."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if most == resource.RLIM_INFINITY else min(count, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
@@ -24,6 +38,8 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 
     class Protocol(_Deadlines):
         seconds: ClassVar[dict[Any, int]] = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds}
+        answer_seconds: ClassVar[int] = limits.answer_seconds
+        connections_allowed: ClassVar[int] = limits.connections
 
     return uvicorn.Config(
         app,
@@ -32,7 +48,6 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
-        limit_concurrency=limits.connections,
         backlog=limits.connections,
         h11_max_incomplete_event_size=16384,
         timeout_graceful_shutdown=limits.drain_seconds,
@@ -42,14 +57,22 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 
 
 class _Deadlines(H11Protocol):
-    """A connection that is closed when a request's headers, or its body, take too long to come."""
+    """A connection that is closed when a request's headers, or its body, take too long to come, or its answer to go."""
 
     seconds: ClassVar[dict[Any, int]]  # by what the client is doing
+    answer_seconds: ClassVar[int]
+    connections_allowed: ClassVar[int]
     _doing: Any = None
     _timer: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None  # while there is something that the client doesn't take
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # we are told of all that the client doesn't take
+        if len(self.connections) > self.connections_allowed:
+            self.app = _full
+        if len(self.connections) > 2 * self.connections_allowed:  # no place even for being told so
+            transport.abort()
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -60,9 +83,28 @@ class _Deadlines(H11Protocol):
         super().on_response_complete()
         self._watch()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._sending is None:
+            self._sending = self.loop.call_later(self.answer_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # which resumes writing
+
+    def send_400_response(self, msg: str) -> None:
+        """For what is no HTTP; also where an answer has begun, which is then not ended."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = json.dumps({"error": msg}).encode()
+            head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self.transport.close()
 
     def _watch(self) -> None:
         """Begin to count when the client begins with something else."""
@@ -77,6 +119,12 @@ class _Deadlines(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+async def _full(scope: Any, receive: Any, send: Any) -> None:
+    """Instead of the application where too many are connected."""
+    headers = {"Retry-After": "1", "Connection": "close"}
+    await JSONResponse({"error": "Too many are connected; try again later."}, 503, headers)(scope, receive, send)
 
 
 class _Server(uvicorn.Server):

@@ -2,15 +2,24 @@
 
 import json
 import re
-from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qs
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, FailFast, Field, ValidationError
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
 from transduce.errors import UserError
 
-TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)  # of JSON, in which brackets mean nothing
+# Of JSON, in which brackets mean nothing. One that doesn't end goes to the end, or looking for the next one would take
+# as long again at each of its quotation marks.
+TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+FORM_FIELDS = 1000
+CODE = 64  # characters of the longest language code
 NOT_UNICODE = "Texts must be Unicode: one holds half a surrogate pair."
+NOT_A_FORM = "The form can't be read: it is not multipart/form-data as its Content-Type says."
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
@@ -24,19 +33,21 @@ class Asked(BaseModel):
     """POST /attention: one sentence."""
 
     q: str
-    source: str
-    target: str
+    source: str = Field(max_length=CODE)
+    target: str = Field(max_length=CODE)
 
 
 class Texts(BaseModel):
     """POST /translate, as LibreTranslate has it; from `scores` on, ours alone."""
 
-    q: str | list[str] = Field(description="a text of any number of sentences and paragraphs, or a list of them")
-    source: str = Field("auto", description="language code; auto: detect it")
-    target: str = Field(description="language code")
+    q: str | Annotated[list[str], FailFast()] = Field(
+        description="a text of any number of sentences and paragraphs, or a list of them"
+    )
+    source: str = Field("auto", max_length=CODE, description="language code; auto: detect it")
+    target: str = Field(max_length=CODE, description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="so many other translations beside the best")
-    api_key: str = Field("", description="better sent as a header: Authorization: Bearer KEY")
+    api_key: str | None = Field(None, description="better sent as a header: Authorization: Bearer KEY")
     scores: bool = Field(False, description="mean log-probability / length penalty of a text's sentences")
     alignment: bool = Field(False, description="which words of the translation belong to which of the text")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy")
@@ -52,11 +63,23 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
     if not body.strip():
         return fields
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded":
+    if kind == FORM:
         return fields | _form(body)
+    if kind == MULTIPART:
+        return fields | _multipart(body, boundary(content_type))
     if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         return fields | _json(body, depth)
-    raise UserError(f"A body is JSON or a form (application/x-www-form-urlencoded), not {kind}.")
+    raise UserError(f"A body is JSON or a form ({FORM} or {MULTIPART}), not {kind[:CODE]}.")
+
+
+def boundary(content_type: str) -> bytes:
+    """What stands between the parts of a form; raises UserError if nothing does, or if it is not in UTF-8."""
+    parameters = parse_options_header(content_type)[1]
+    if parameters.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
+        raise UserError("The form must be in UTF-8.")
+    if not parameters.get(b"boundary"):
+        raise UserError("The form's Content-Type names no boundary.")
+    return parameters[b"boundary"]
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
@@ -65,8 +88,6 @@ def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
         return kind.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "string_unicode":
-            raise UserError(NOT_UNICODE) from None
         place = ".".join(str(part) for part in first["loc"][:1])
         raise UserError(f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
 
@@ -75,9 +96,13 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     if _depth(body) > depth:
         raise UserError(f"The JSON is nested deeper than {depth} levels.")
     try:
-        fields = json.loads(body)
+        fields = json.loads(body.decode("utf-8-sig"))
+        if b"\\u" in body:
+            json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise UserError(f"The body is not UTF-8: byte {error.start + 1}.") from None
+    except UnicodeEncodeError:
+        raise UserError(NOT_UNICODE) from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"The body is not JSON: {str(error)[:100]}.") from None
     if not isinstance(fields, dict):
@@ -95,12 +120,63 @@ def _depth(body: bytes) -> int:
 
 
 def _form(content: bytes) -> dict[str, Any]:
-    """A field that is there several times is a list; a glossary is JSON."""
     try:
-        pairs = parse_qs(content.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        # Not percent-encoded, as curl sends it, is taken as well.
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS)
     except ValueError:  # UnicodeDecodeError, too
-        raise UserError("The form is not percent-encoded UTF-8, or has more than 1,000 fields.") from None
-    fields: dict[str, Any] = {name: values[0] if len(values) == 1 else values for name, values in pairs.items()}
+        raise UserError(f"The form is not in UTF-8, or has more than {FORM_FIELDS:,} fields.") from None
+    return _by_name(pairs)
+
+
+def _multipart(body: bytes, boundary: bytes) -> dict[str, Any]:
+    """The fields of a form but for its files."""
+    parts: list[tuple[dict[bytes, bytes], bytearray]] = []  # of each the headers and the content
+    ended: list[bool] = []
+    header = b""
+
+    def begin() -> None:
+        if len(parts) == FORM_FIELDS:
+            raise UserError(f"The form has more than {FORM_FIELDS:,} fields.")
+        parts.append(({}, bytearray()))
+
+    def name_header(data: bytes, start: int, end: int) -> None:
+        nonlocal header
+        header = data[start:end].lower()
+
+    def fill_header(data: bytes, start: int, end: int) -> None:
+        parts[-1][0][header] = data[start:end]
+
+    parser = MultipartParser(
+        boundary,
+        {
+            "on_part_begin": begin,
+            "on_header_field": name_header,
+            "on_header_value": fill_header,
+            "on_part_data": lambda data, start, end: parts[-1][1].extend(data[start:end]),
+            "on_end": lambda: ended.append(True),
+        },
+    )
+    try:
+        parser.write(body)
+        described = [(parse_options_header(headers[b"content-disposition"])[1], text) for headers, text in parts]
+        pairs = [
+            (options[b"name"].decode(), text.decode()) for options, text in described if b"filename" not in options
+        ]
+    except UnicodeDecodeError:
+        raise UserError("The form is not in UTF-8.") from None
+    except (FormParserError, KeyError):
+        raise UserError(NOT_A_FORM) from None
+    if not ended:
+        raise UserError(NOT_A_FORM)
+    return _by_name(pairs)
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """A field that is there several times is a list; a glossary is JSON."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    fields: dict[str, Any] = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
     if isinstance(fields.get("glossary"), str):
         fields["glossary"] = _json(fields["glossary"].encode(), 1)
     return fields

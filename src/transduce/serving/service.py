@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from transduce import bundle
 from transduce.corpus.documents.document import Document, Kind
@@ -23,6 +24,7 @@ from transduce.serving.languages import Detected, Detector, Direction, Served, c
 from transduce.serving.limits import Limits
 from transduce.serving.metrics import Metrics
 
+Result = TypeVar("Result")
 AUTO = "auto"
 ATTENDED = 200  # characters of a sentence whose attention is drawn: its maps grow with their square
 
@@ -43,6 +45,8 @@ class Service:
         self.models, self.limits = models, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, self.metrics.batch)
+        # What is long is taken apart one after the other, beside the rest: it takes time and memory.
+        self._for_long = ThreadPoolExecutor(1, "long")
         self._detector = Detector(codes(models))
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by their beams
         self._whole: dict[Direction, bundle.Bundle] = {}  # models to look into
@@ -70,7 +74,8 @@ class Service:
         """
         beam_size = max(wish.beam_size or served.translator.config.beam_size, wish.alternatives + 1)
         Glossary(wish.glossary)  # a mistake in it is not to be found in every sentence
-        plan, tokens = await asyncio.to_thread(_plan, served, texts, kinds)
+        threads = self._threads(sum(map(len, texts)))
+        plan, tokens = await _run(threads, lambda: _plan(served, texts, kinds))
         want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
         aligned = [wish.align or with_tags for with_tags in plan.with_tags]
         parts = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
@@ -83,7 +88,7 @@ class Service:
             )
         )
         by_place = dict(zip(chain(*parts), chain(*found), strict=True))
-        return plan.assemble([by_place[i] for i in range(len(plan.sentences))])
+        return await _run(threads, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
 
     def _translator(self, served: Served, beam_size: int) -> Translator:
         """Always the same one, so that those who want the same are translated together."""
@@ -94,20 +99,32 @@ class Service:
 
     async def translate_html(self, texts: Sequence[str], served: Served, wish: Wish) -> list[Translation]:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""
-        pages = [await asyncio.to_thread(read_html, (BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts]
+        threads = self._threads(sum(map(len, texts)))
+        pages = await _run(threads, lambda: [read_html((BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts])
         wish = wish._replace(align=False)
         found = iter(await self.translate(_texts(pages), served, wish, kinds=_kinds(pages)))
-        return [_page(page, [next(found) for _ in page.texts], wish.alternatives) for page in pages]
+        return await _run(
+            threads, lambda: [_page(page, [next(found) for _ in page.texts], wish.alternatives) for page in pages]
+        )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
         """A whole file; raises UserError as `translate` and `read_document` do."""
         source, target = served.direction
-        document = await asyncio.to_thread(read_document, content, name, source, target)
-        longest = max(map(len, document.texts), default=0)
-        if longest > self.limits.characters:
-            raise UserError(f"{name} holds a text of {longest:,} characters; {self.limits.characters:,} are allowed.")
+        threads = self._threads(len(content))
+        document = await _run(threads, lambda: read_document(content, name, source, target))
+        lengths = list(map(len, document.texts))
+        for what, count, most in (
+            ("a text of", max(lengths, default=0), self.limits.characters),
+            ("texts of", sum(lengths), self.limits.document_characters),
+        ):
+            if count > most:
+                raise UserError(f"{name} holds {what} {count:,} characters; {most:,} are allowed here.")
         translations = await self.translate(document.texts, served, Wish(), kinds=document.kinds)
-        return await asyncio.to_thread(document.write, [each.text for each in translations])
+        return await _run(threads, lambda: document.write([each.text for each in translations]))
+
+    def _threads(self, characters: int) -> Executor | None:
+        """Where texts of so many are taken apart and put together; None: among what is short."""
+        return self._for_long if characters > self.limits.characters else None
 
     async def attention(self, text: str, served: Served) -> str:
         """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
@@ -121,6 +138,10 @@ class Service:
             model = self._whole[served.direction] = bundle.load(Path(served.folder))
         config = served.translator.config
         return picture_of(model.model, attention_of(model.model, model.tokenizer, text, config)).json()
+
+
+async def _run(threads: Executor | None, compute: Callable[[], Result]) -> Result:
+    return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
 
 def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) -> tuple[Plan, list[int]]:
