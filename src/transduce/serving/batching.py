@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from transduce.decoding.glossary import Term
@@ -17,6 +18,7 @@ from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
 
 Result = TypeVar("Result")
+FORGOTTEN = 0.9  # of the best pace, with every batch
 
 
 class QueueFullError(Exception):
@@ -55,15 +57,15 @@ class Job:
 class Batcher:
     """A queue in front of engines, with room for so many requests and source tokens."""
 
-    def __init__(self, requests: int, tokens: int, batch_tokens: int, observe: Callable[[int, int], None]):
-        """observe: is told of every batch the sentences and the source tokens."""
-        self.room, self.room_for_tokens, self.batch_tokens = requests, tokens, batch_tokens
+    def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
+        """wait: seconds. observe: is told of every batch the sentences and the source tokens."""
+        self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = self.tokens = 0  # waiting or being translated
         self._observe = observe
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # which uses all cores by itself
         self._wake = asyncio.Event()
-        self._pace = 0.0  # tokens a second
+        self._pace = 0.0  # tokens a second: small batches are slower, but don't say what it can do
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -78,31 +80,44 @@ class Batcher:
         self._threads.shutdown(cancel_futures=True)
 
     def check_room(self, tokens: int = 0) -> None:
-        """Raise QueueFullError if a request of so many tokens has no place; one alone always has."""
-        if self.requests >= self.room or (self.requests and self.tokens + tokens > self.room_for_tokens):
+        """Raise QueueFullError if a request of so many tokens has no place, or would have to wait for too long.
+
+        One alone always has a place, unless it is UserError: longer than the whole queue.
+        """
+        if tokens > self.room_for_tokens:
+            raise UserError(f"A request has at most {self.room_for_tokens:,} tokens here, not {tokens:,}; divide it.")
+        late = self._pace and self.tokens / self._pace > self.wait
+        if self.requests >= self.room or (self.requests and (self.tokens + tokens > self.room_for_tokens or late)):
             raise QueueFullError(self._seconds())
 
-    async def translate(self, want: Want, sentences: Sequence[str], tokens: Sequence[int]) -> list[Translation]:
-        """A translation of each sentence, in order; tokens: of each sentence.
+    async def translate(
+        self, want: Want, sentences: Sequence[str], tokens: Sequence[int], align: Sequence[bool] = ()
+    ) -> list[Translation]:
+        """A translation of each sentence, in order; tokens: of each sentence; align: those that want links, too.
 
         Cancelling it frees the place of what has not begun. Raises QueueFullError if there is no room,
         and UserError for what the translator refuses.
         """
-        if not sentences:
-            return []
-        self.check_room(sum(tokens))
-        job = Job(want, sentences, tokens, asyncio.get_running_loop().create_future())
+        total = sum(tokens)
+        self.check_room(total)
+        linked = [want.align or each for each in align or [False] * len(sentences)]
+        parts = [(each, [i for i, link in enumerate(linked) if link == each]) for each in sorted(set(linked))]
+        jobs = [_job(want._replace(align=link), sentences, tokens, part) for link, part in parts]
         self.requests += 1
-        self.tokens += sum(tokens)
-        self._waiting.append(job)
+        self.tokens += total
+        self._waiting.extend(jobs)
         self._wake.set()
         try:
-            return await job.done
+            await asyncio.gather(*(job.done for job in jobs))
         finally:
             self.requests -= 1
-            self.tokens -= sum(tokens)
-            if job in self._waiting:
-                self._waiting.remove(job)
+            self.tokens -= total
+            for job in jobs:
+                job.done.cancel()
+            self._waiting = deque(job for job in self._waiting if not job.done.done())
+        places = [i for _, part in parts for i in part]
+        found = dict(zip(places, chain.from_iterable(job.done.result() for job in jobs), strict=True))
+        return [found[i] for i in range(len(sentences))]
 
     async def call(self, compute: Callable[[], Result]) -> Result:
         """What a computation returns that must not run beside the engine, in the engine's thread."""
@@ -122,7 +137,7 @@ class Batcher:
             began, batch = loop.time(), self._compose()
             tokens = sum(job.tokens[i] for job, i in batch)
             found = await loop.run_in_executor(self._threads, _translate, batch)
-            self._pace = tokens / max(loop.time() - began, 1e-3)
+            self._pace = max(FORGOTTEN * self._pace, tokens / max(loop.time() - began, 1e-3))
             self._observe(len(batch), tokens)
             for (job, i), each in zip(batch, found, strict=True):
                 _deliver(job, i, each)
@@ -149,6 +164,12 @@ class Batcher:
     def _seconds(self) -> int:
         """After which half of what is here will be done."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
+
+
+def _job(want: Want, sentences: Sequence[str], tokens: Sequence[int], places: Sequence[int]) -> Job:
+    """Of some of the sentences."""
+    done = asyncio.get_running_loop().create_future()
+    return Job(want, [sentences[i] for i in places], [tokens[i] for i in places], done)
 
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:

@@ -28,6 +28,7 @@ class Limits:
     terms: int = option(64, "of a request's glossary", unit="terms")
     queue: int = option(256, "waiting or being translated; more are told to come again", unit="requests")
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")
+    wait: int = option(20, "that a request may have to wait for those before it", unit="seconds")
     batch_tokens: int = option(1024, "source tokens that are translated together", unit="tokens")
     connections: int = option(1024, "open at the same time", unit="connections")
     header_seconds: int = option(10, "until all headers of a request have come", unit="seconds")

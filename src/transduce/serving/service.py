@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -44,7 +43,7 @@ class Service:
     def __init__(self, models: dict[Direction, Served], limits: Limits):
         self.models, self.limits = models, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
-        self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, self.metrics.batch)
+        self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         # What is long is taken apart one after the other, beside the rest: it takes time and memory.
         self._for_long = ThreadPoolExecutor(1, "long")
         self._detector = Detector(codes(models))
@@ -78,17 +77,8 @@ class Service:
         plan, tokens = await _run(threads, lambda: _plan(served, texts, kinds))
         want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
         aligned = [wish.align or with_tags for with_tags in plan.with_tags]
-        parts = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
-        found = await asyncio.gather(
-            *(
-                self.batcher.translate(
-                    want._replace(align=align), [plan.sentences[i] for i in part], [tokens[i] for i in part]
-                )
-                for align, part in zip((False, True), parts, strict=True)
-            )
-        )
-        by_place = dict(zip(chain(*parts), chain(*found), strict=True))
-        return await _run(threads, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
+        found = await self.batcher.translate(want, plan.sentences, tokens, aligned)
+        return await _run(threads, lambda: plan.assemble(found))
 
     def _translator(self, served: Served, beam_size: int) -> Translator:
         """Always the same one, so that those who want the same are translated together."""
