@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, FailFast, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
@@ -40,7 +40,7 @@ class Asked(BaseModel):
 class Texts(BaseModel):
     """POST /translate, as LibreTranslate has it; from `scores` on, ours alone."""
 
-    q: str | Annotated[list[str], FailFast()] = Field(
+    q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text of any number of sentences and paragraphs, or a list of them"
     )
     source: str = Field("auto", max_length=CODE, description="language code; auto: detect it")
