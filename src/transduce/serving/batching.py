@@ -7,10 +7,9 @@ long document does not hold up those who want a word.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from transduce.decoding.glossary import Term
@@ -42,13 +41,21 @@ class Want(NamedTuple):
         return self.translator.translate(sentences, n_best=self.n_best, align=self.align, glossary=self.glossary)
 
 
-@dataclass(eq=False)
-class Job:
-    """The sentences of a request."""
+class Part(NamedTuple):
+    """Sentences of a request that are translated in the same way."""
 
     want: Want
     sentences: Sequence[str]
     tokens: Sequence[int]  # of each
+
+
+@dataclass(eq=False)
+class Job:
+    """A part that waits or is being translated."""
+
+    want: Want
+    sentences: Sequence[str]
+    tokens: Sequence[int]
     done: asyncio.Future[list[Translation]]
     found: dict[int, Translation] = field(default_factory=dict)
     begun: int = 0  # sentences that are translated or being translated
@@ -60,7 +67,8 @@ class Batcher:
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
         """wait: seconds. observe: is told of every batch the sentences and the source tokens."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
-        self.requests = self.tokens = 0  # waiting or being translated
+        self.requests = 0  # waiting or being translated
+        self._sizes: list[int] = []  # of them, in tokens
         self._observe = observe
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # which uses all cores by itself
@@ -79,45 +87,46 @@ class Batcher:
             await asyncio.gather(self._task, return_exceptions=True)
         self._threads.shutdown(cancel_futures=True)
 
+    @property
+    def tokens(self) -> int:
+        """Waiting or being translated."""
+        return sum(self._sizes)
+
     def check_room(self, tokens: int = 0) -> None:
         """Raise QueueFullError if a request of so many tokens has no place, or would have to wait for too long.
 
-        One alone always has a place, unless it is UserError: longer than the whole queue.
+        As all take turns, it waits for as many tokens of each of the others as it has itself, and not for the rest.
         """
-        if tokens > self.room_for_tokens:
-            raise UserError(f"A request has at most {self.room_for_tokens:,} tokens here, not {tokens:,}; divide it.")
-        late = self._pace and self.tokens / self._pace > self.wait
-        if self.requests >= self.room or (self.requests and (self.tokens + tokens > self.room_for_tokens or late)):
+        ahead = sum(min(size, tokens) for size in self._sizes)
+        late = self._pace and ahead / self._pace > self.wait
+        if self.requests >= self.room or late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
 
-    async def translate(
-        self, want: Want, sentences: Sequence[str], tokens: Sequence[int], align: Sequence[bool] = ()
-    ) -> list[Translation]:
-        """A translation of each sentence, in order; tokens: of each sentence; align: those that want links, too.
+    async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
+        """A translation of each sentence of each part of one request, in order.
 
         Cancelling it frees the place of what has not begun. Raises QueueFullError if there is no room,
         and UserError for what the translator refuses.
         """
-        total = sum(tokens)
-        self.check_room(total)
-        linked = [want.align or each for each in align or [False] * len(sentences)]
-        parts = [(each, [i for i, link in enumerate(linked) if link == each]) for each in sorted(set(linked))]
-        jobs = [_job(want._replace(align=link), sentences, tokens, part) for link, part in parts]
+        loop = asyncio.get_running_loop()
+        jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
+        if not jobs:
+            return [[] for _ in parts]
+        size = sum(sum(job.tokens) for job in jobs)
+        self.check_room(size)
         self.requests += 1
-        self.tokens += total
+        self._sizes.append(size)
         self._waiting.extend(jobs)
         self._wake.set()
         try:
-            await asyncio.gather(*(job.done for job in jobs))
+            found = iter(await asyncio.gather(*(job.done for job in jobs)))
+            return [next(found) if part.sentences else [] for part in parts]
         finally:
             self.requests -= 1
-            self.tokens -= total
+            self._sizes.remove(size)
             for job in jobs:
                 job.done.cancel()
-            self._waiting = deque(job for job in self._waiting if not job.done.done())
-        places = [i for _, part in parts for i in part]
-        found = dict(zip(places, chain.from_iterable(job.done.result() for job in jobs), strict=True))
-        return [found[i] for i in range(len(sentences))]
+            self._waiting = _wanted(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
         """What a computation returns that must not run beside the engine, in the engine's thread."""
@@ -141,7 +150,7 @@ class Batcher:
             self._observe(len(batch), tokens)
             for (job, i), each in zip(batch, found, strict=True):
                 _deliver(job, i, each)
-            self._waiting = deque(job for job in self._waiting if not job.done.done())  # but for what has failed
+            self._waiting = _wanted(self._waiting)  # as something may have failed
 
     def _compose(self) -> list[tuple[Job, int]]:
         """The next sentences: of all requests that want what the first one wants, one of each in turn."""
@@ -166,12 +175,6 @@ class Batcher:
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 
-def _job(want: Want, sentences: Sequence[str], tokens: Sequence[int], places: Sequence[int]) -> Job:
-    """Of some of the sentences."""
-    done = asyncio.get_running_loop().create_future()
-    return Job(want, [sentences[i] for i in places], [tokens[i] for i in places], done)
-
-
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Each sentence's translation or what kept it from one; what one of them does wrong is not the others' fault."""
     want = batch[0][0].want
@@ -187,6 +190,10 @@ def _translate_one(want: Want, sentence: str) -> Translation | Exception:
         return want.translate([sentence])[0]
     except Exception as error:
         return error
+
+
+def _wanted(jobs: Iterable[Job]) -> deque[Job]:
+    return deque(job for job in jobs if not job.done.done())
 
 
 def _deliver(job: Job, place: int, found: Translation | Exception) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +19,7 @@ from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
 from transduce.inspection.maps import attention_of
 from transduce.inspection.picture import picture_of
-from transduce.serving.batching import Batcher, Want
+from transduce.serving.batching import Batcher, Part, Want
 from transduce.serving.languages import Detected, Detector, Direction, Served, codes
 from transduce.serving.limits import Limits
 from transduce.serving.metrics import Metrics
@@ -77,8 +78,15 @@ class Service:
         plan, tokens = await _run(threads, lambda: _plan(served, texts, kinds))
         want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
         aligned = [wish.align or with_tags for with_tags in plan.with_tags]
-        found = await self.batcher.translate(want, plan.sentences, tokens, aligned)
-        return await _run(threads, lambda: plan.assemble(found))
+        places = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
+        found = await self.batcher.translate(
+            [
+                Part(want._replace(align=align), [plan.sentences[i] for i in part], [tokens[i] for i in part])
+                for align, part in zip((False, True), places, strict=True)
+            ]
+        )
+        by_place = dict(zip(chain(*places), chain(*found), strict=True))
+        return await _run(threads, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
 
     def _translator(self, served: Served, beam_size: int) -> Translator:
         """Always the same one, so that those who want the same are translated together."""
