@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from transduce.decoding.words import words
 from transduce.tokens.spans import Span
 
-SHARE = 1 / 3  # of what a word looked at: as much as this is a link beside the best one
+SHARE = 1 / 3
+
+Weights = NDArray[np.float32]  # (t, s): where each token of a translation looked in its source, without EOS
 
 
 class Link(NamedTuple):
@@ -36,19 +38,29 @@ def find_links(
     sentence and to spaces. A word that looked at nothing has no link.
     """
     # In scripts without spaces each piece is a word.
-    source_words, target_words = (
+    read, written = (
         words(text, {begin for begin, _ in spans}) for text, spans in ((source, source_spans), (target, target_spans))
     )
-    if not source_words or not target_words:
+    return link_words(weights, read, source_spans, written, target_spans)
+
+
+def link_words(
+    weights: NDArray[np.floating],
+    source: Sequence[Span],
+    source_spans: Sequence[Span],
+    target: Sequence[Span],
+    target_spans: Sequence[Span],
+    share: float = SHARE,
+) -> tuple[Link, ...]:
+    """The same of words that are given; share: of what a word looked at, what is a link beside the best one."""
+    if not source or not target:
         return ()
-    read, written = _shares(source_words, source_spans), _shares(target_words, target_spans)
+    read, written = _shares(source, source_spans), _shares(target, target_spans)
     written = written / np.maximum(written.sum(axis=1, keepdims=True), 1e-9)
     found = written @ weights @ read.T  # (target words, source words)
     most, total = found.max(axis=1, keepdims=True), found.sum(axis=1, keepdims=True)
-    chosen = ((found == most) | (found >= SHARE * total)) & (found > 0)
-    return tuple(
-        Link(source_words[j], target_words[i], round(float(found[i, j]), 4)) for i, j in np.argwhere(chosen).tolist()
-    )
+    chosen = ((found == most) | (found >= share * total)) & (found > 0)
+    return tuple(Link(source[j], target[i], round(float(found[i, j]), 4)) for i, j in np.argwhere(chosen).tolist())
 
 
 def _shares(found: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:

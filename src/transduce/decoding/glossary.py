@@ -56,6 +56,8 @@ class Glossary:
 
     def targets(self, text: str) -> list[str]:
         """What the translation of a text must hold, in the order of the text; of overlapping entries the longest."""
+        if not self._by_first:
+            return []
         units, found, place = _units(text), dict[str, None](), 0
         while place < len(units):
             for wanted, target in self._by_first.get(units[place].casefold(), ()):

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from transduce.config import DecodeConfig
-from transduce.decoding.alignment import Link, find_links
-from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, Weights, penalty
+from transduce.decoding.alignment import Link, Weights, find_links
+from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, penalty
 from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
 from transduce.errors import UserError
 from transduce.profiling import phase

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
-from transduce.decoding.engines.engine import Found, Hypothesis, Request, Weights, penalty
+from transduce.decoding.alignment import Weights
+from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
 from transduce.profiling import phase
 
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98

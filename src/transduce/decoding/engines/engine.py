@@ -1,13 +1,13 @@
 """What every engine does: from ids to the best ids. Nothing here, nor in `translator.py`, needs torch."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from transduce.config import DecodeConfig
 from transduce.decoding.words import Kind
+
+if TYPE_CHECKING:  # every --help needs this file, and none needs numpy
+    from transduce.decoding.alignment import Weights
 
 Choice = Literal["auto", "torch", "int8", "ctranslate2"]
 
@@ -19,9 +19,6 @@ class Hypothesis(NamedTuple):
     tokens: list[int]  # without BOS and EOS
 
 
-Weights = NDArray[
-    np.float32
-]  # (t, s): where each token of a translation looked in its source, EOS left out on both sides
 Found = list[list[Hypothesis]]  # of each sentence of a request the best translations, best first
 
 
@@ -77,7 +74,7 @@ class Engine(Protocol):
         """ln p(target | source) of pairs of about the same length; ids without BOS and EOS, which is predicted, too."""
         ...
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """What words can be aligned by, of each pair; zeros where the model attends to nothing. Arguments as above."""
         ...
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.config import BOS, EOS, PAD, DecodeConfig, ModelConfig
+from transduce.decoding.alignment import Weights
 from transduce.decoding.beam import beam_search
 from transduce.decoding.constraints import constrained
-from transduce.decoding.engines.engine import Found, Request, Weights
+from transduce.decoding.engines.engine import Found, Request
 from transduce.decoding.engines.support import DECODER, ENCODER
 from transduce.errors import UserError
 from transduce.profiling import phase

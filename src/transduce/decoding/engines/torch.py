@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from transduce.config import DecodeConfig
+from transduce.decoding.alignment import Weights
 from transduce.decoding.beam import Filter, Watcher, beam_search
 from transduce.decoding.constraints import constrained
 from transduce.decoding.engines.attention import guess_layer, source_attention
-from transduce.decoding.engines.engine import Found, Request, Weights
+from transduce.decoding.engines.engine import Found, Request
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.seq2seq import Seq2Seq

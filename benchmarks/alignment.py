@@ -1,0 +1,101 @@
+"""Word alignment by attention, against the phrasebook's own: every layer, and the one that is chosen without it.
+
+    python benchmarks/alignment.py MODEL [MODEL …] [--sentences 400]
+
+MODEL translates English to German. Its attention is taken while it is made to write the phrasebook's German; all links
+of the phrasebook are sure, so that the alignment error rate is 1 - F1. Beside each layer the information, in nats, of
+its links between pieces of the held-out pairs, by which the layer is chosen; and as variants: one link a word, the step
+that reads a piece instead of the one that writes it, and the mean of all layers.
+"""
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce import bundle
+from transduce.corpus.pairs import read_pairs
+from transduce.corpus.phrasebook import Example, stream, tokens
+from transduce.decoding import alignment
+from transduce.decoding.engines.attention import PAIRS, alignment_layer, information, piece_links, source_attention
+from transduce.model.batch import make_batch
+from transduce.preparation import VALID
+
+Span = tuple[int, int]
+SEED = 77  # of sentences that no demo was trained on in this order
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--sentences", type=int, default=400)
+    arguments = parser.parse_args()
+    examples = list(islice(stream(SEED), arguments.sentences))
+    for folder in arguments.models:
+        report(bundle.load(folder), examples)
+
+
+def report(model: bundle.Bundle, examples: list[Example]) -> None:
+    sources = model.tokenizer.encode_source([each.english for each in examples])
+    targets = model.tokenizer.encode_target([each.german for each in examples])
+    found = [
+        [layer[0].numpy() for layer in source_attention(model.model, make_batch([source], [target]))]
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    pairs = list(islice(read_pairs([str(model.folder / bundle.DATA / VALID)]), PAIRS))
+    held_out = [model.tokenizer.encode_source([pair.source for pair in pairs])]
+    held_out.append(model.tokenizer.encode_target([pair.target for pair in pairs]))
+    links = piece_links(model.model, *held_out)
+    chosen = alignment_layer(model)
+    print(f"\n{model.folder}\n")
+    print("| layer | nats | precision | recall | AER | AER, one link a word | AER, a step later |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for layer in range(len(links)):
+        maps = [each[layer] for each in found]
+        name = f"{layer + 1}{' (chosen)' if layer == chosen else ''}"
+        print(f"| {name} | {information(links[layer]):.2f} | {cells(model, examples, maps)} |")
+    mean = [np.mean(each, axis=0) for each in found]
+    print(f"| mean | | {cells(model, examples, mean)} |")
+
+
+def cells(model: bundle.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]) -> str:
+    precision, recall, error = measure(model, examples, maps, 0, alignment.SHARE)
+    one, later = (measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.SHARE)))
+    return f"{precision:.3f} | {recall:.3f} | {error:.3f} | {one:.3f} | {later:.3f}"
+
+
+def measure(
+    model: bundle.Bundle, examples: list[Example], maps: list[NDArray[np.float32]], later: int, share: float
+) -> tuple[float, float, float]:
+    """Precision, recall and alignment error rate; words as the phrasebook counts them."""
+    hits = given = gold = 0
+    for example, weights in zip(examples, maps, strict=True):
+        sides = []
+        for text, side in ((example.english, "source"), (example.german, "target")):
+            [ids] = getattr(model.tokenizer, f"encode_{side}")([text])
+            spans = model.tokenizer.source_spans(text, ids) if side == "source" else model.tokenizer.target_spans(ids)
+            sides.append((positions(text), spans))
+        (read, source_spans), (written, target_spans) = sides
+        inner = weights[later : later + len(target_spans), : len(source_spans)]
+        links = alignment.link_words(inner, read, source_spans, written, target_spans, share)
+        known = {(read.index(link.source), written.index(link.target)) for link in links}
+        hits += len(known & set(example.alignment))
+        given, gold = given + len(known), gold + len(example.alignment)
+    precision, recall = hits / given, hits / gold
+    return precision, recall, 1 - 2 * precision * recall / (precision + recall)
+
+
+def positions(text: str) -> list[Span]:
+    """Where the words of a sentence of the phrasebook stand."""
+    found, end = [], 0
+    for word in tokens(text):
+        begin = text.index(word, end)
+        end = begin + len(word)
+        found.append((begin, end))
+    return found
+
+
+if __name__ == "__main__":
+    main()
