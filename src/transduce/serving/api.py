@@ -38,6 +38,7 @@ POLICY = (
 )
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+SHORT = 1 << 14  # bytes of a body
 LEFT = 499  # the status of an answer for whom nobody waits any more
 SENTENCES = {  # instead of the framework's own
     "Not Found": "There is nothing at this address; GET /docs says what there is.",
@@ -91,7 +92,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         wish = Wish(asked.alternatives, asked.alignment, asked.beam_size, glossary)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
-        found = await _while_connected(request, work(texts, served, wish))
+        found = await _in_turn(request, service, work(texts, served, wish))
         for field, values in _columns(found, asked).items():
             answer[field] = values[0] if one else values
         return JSONResponse(answer)
@@ -106,7 +107,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
         source = service.detect(asked.q, asked.target)[0].language if asked.source == AUTO else asked.source
-        drawn = await _while_connected(request, service.attention(asked.q, service.served(source, asked.target)))
+        drawn = await _in_turn(request, service, service.attention(asked.q, service.served(source, asked.target)))
         return Response(drawn, media_type="application/json")
 
 
@@ -123,7 +124,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if source == AUTO:
             source = service.detect(content[:4096].decode("utf-8", "ignore"), target)[0].language
         served = service.served(source, target)
-        translated = await _while_connected(request, service.translate_document(content, document, served))
+        translated = await _in_turn(request, service, service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", kept=kept))})
 
@@ -233,7 +234,10 @@ def _answer_errors(app: FastAPI) -> None:
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     body = await request.body()
     kind = request.headers.get("content-type", "")
-    return await asyncio.to_thread(parse, body, kind, request.scope["query_string"], limits.depth)
+    query = request.scope["query_string"]
+    if len(body) < SHORT:  # a thread would take longer
+        return parse(body, kind, query, limits.depth)
+    return await asyncio.to_thread(parse, body, kind, query, limits.depth)
 
 
 def _check(asked: Texts, texts: list[str], limits: Limits) -> None:
@@ -274,8 +278,19 @@ def _body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
+async def _in_turn(request: Request, service: Service, work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work gives, for which there must be a place; it is given up when the client leaves."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(service.batcher.place())
+        except QueueFullError:
+            work.close()  # which has not begun
+            raise
+        return await _while_connected(request, work)
+
+
 async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What the work gives; it is given up when the client leaves."""
+    """The same, without a place."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)

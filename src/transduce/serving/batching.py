@@ -6,8 +6,9 @@ long document does not hold up those who want a word.
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -67,8 +68,8 @@ class Batcher:
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
         """wait: seconds. observe: is told of every batch the sentences and the source tokens."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
-        self.requests = 0  # waiting or being translated
-        self._sizes: list[int] = []  # of them, in tokens
+        self.requests = 0  # that have a place
+        self._sizes: list[int] = []  # of those that wait or are being translated, in tokens
         self._observe = observe
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # which uses all cores by itself
@@ -92,14 +93,29 @@ class Batcher:
         """Waiting or being translated."""
         return sum(self._sizes)
 
-    def check_room(self, tokens: int = 0) -> None:
-        """Raise QueueFullError if a request of so many tokens has no place, or would have to wait for too long.
+    def check_place(self) -> None:
+        """Raise QueueFullError if there is none."""
+        if self.requests >= self.room:
+            raise QueueFullError(self._seconds())
 
-        As all take turns, it waits for as many tokens of each of the others as it has itself, and not for the rest.
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Of a request, from before it is taken apart until it is answered; raises QueueFullError if there is none."""
+        self.check_place()
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
+    def check_room(self, tokens: int) -> None:
+        """Raise QueueFullError if there is no room for so many tokens, or they would have to wait for too long.
+
+        As all take turns, they wait for as many tokens of each other request, and not for the rest.
         """
         ahead = sum(min(size, tokens) for size in self._sizes)
         late = self._pace and ahead / self._pace > self.wait
-        if self.requests >= self.room or late or (ahead and ahead + tokens > self.room_for_tokens):
+        if late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
 
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
@@ -114,7 +130,6 @@ class Batcher:
             return [[] for _ in parts]
         size = sum(sum(job.tokens) for job in jobs)
         self.check_room(size)
-        self.requests += 1
         self._sizes.append(size)
         self._waiting.extend(jobs)
         self._wake.set()
@@ -122,7 +137,6 @@ class Batcher:
             found = iter(await asyncio.gather(*(job.done for job in jobs)))
             return [next(found) if part.sentences else [] for part in parts]
         finally:
-            self.requests -= 1
             self._sizes.remove(size)
             for job in jobs:
                 job.done.cancel()
@@ -130,12 +144,7 @@ class Batcher:
 
     async def call(self, compute: Callable[[], Result]) -> Result:
         """What a computation returns that must not run beside the engine, in the engine's thread."""
-        self.check_room()
-        self.requests += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
-        finally:
-            self.requests -= 1
+        return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -103,7 +103,7 @@ class Guard:
             raise _too_long(limit)
         if path in WORK and scope["method"] == "POST":
             try:
-                self._service.batcher.check_room()
+                self._service.batcher.check_place()
             except QueueFullError as full:
                 raise RefusedError(503, "The server is busy; try again later.", full.seconds) from None
         return receive

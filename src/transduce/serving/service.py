@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,6 +26,7 @@ from transduce.serving.metrics import Metrics
 
 Result = TypeVar("Result")
 AUTO = "auto"
+SHORT = 1000  # characters, with which a thread would take longer
 ATTENDED = 200  # characters of a sentence whose attention is drawn: its maps grow with their square
 
 
@@ -74,8 +75,8 @@ class Service:
         """
         beam_size = max(wish.beam_size or served.translator.config.beam_size, wish.alternatives + 1)
         Glossary(wish.glossary)  # a mistake in it is not to be found in every sentence
-        threads = self._threads(sum(map(len, texts)))
-        plan, tokens = await _run(threads, lambda: _plan(served, texts, kinds))
+        size = sum(map(len, texts))
+        plan, tokens = await self._run(size, lambda: _plan(served, texts, kinds))
         want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
         aligned = [wish.align or with_tags for with_tags in plan.with_tags]
         places = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
@@ -86,7 +87,7 @@ class Service:
             ]
         )
         by_place = dict(zip(chain(*places), chain(*found), strict=True))
-        return await _run(threads, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
+        return await self._run(size, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
 
     def _translator(self, served: Served, beam_size: int) -> Translator:
         """Always the same one, so that those who want the same are translated together."""
@@ -97,19 +98,20 @@ class Service:
 
     async def translate_html(self, texts: Sequence[str], served: Served, wish: Wish) -> list[Translation]:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""
-        threads = self._threads(sum(map(len, texts)))
-        pages = await _run(threads, lambda: [read_html((BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts])
+        size = sum(map(len, texts))
+        pages = await self._run(
+            size, lambda: [read_html((BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts]
+        )
         wish = wish._replace(align=False)
         found = iter(await self.translate(_texts(pages), served, wish, kinds=_kinds(pages)))
-        return await _run(
-            threads, lambda: [_page(page, [next(found) for _ in page.texts], wish.alternatives) for page in pages]
+        return await self._run(
+            size, lambda: [_page(page, [next(found) for _ in page.texts], wish.alternatives) for page in pages]
         )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
         """A whole file; raises UserError as `translate` and `read_document` do."""
         source, target = served.direction
-        threads = self._threads(len(content))
-        document = await _run(threads, lambda: read_document(content, name, source, target))
+        document = await self._run(len(content), lambda: read_document(content, name, source, target))
         lengths = list(map(len, document.texts))
         for what, count, most in (
             ("a text of", max(lengths, default=0), self.limits.characters),
@@ -118,11 +120,14 @@ class Service:
             if count > most:
                 raise UserError(f"{name} holds {what} {count:,} characters; {most:,} are allowed here.")
         translations = await self.translate(document.texts, served, Wish(), kinds=document.kinds)
-        return await _run(threads, lambda: document.write([each.text for each in translations]))
+        return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
-    def _threads(self, characters: int) -> Executor | None:
-        """Where texts of so many are taken apart and put together; None: among what is short."""
-        return self._for_long if characters > self.limits.characters else None
+    async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
+        """Take texts of so many characters apart or put them together, where it holds nobody up."""
+        if characters <= SHORT:
+            return compute()
+        threads = self._for_long if characters > self.limits.characters else None
+        return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
     async def attention(self, text: str, served: Served) -> str:
         """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
@@ -136,10 +141,6 @@ class Service:
             model = self._whole[served.direction] = bundle.load(Path(served.folder))
         config = served.translator.config
         return picture_of(model.model, attention_of(model.model, model.tokenizer, text, config)).json()
-
-
-async def _run(threads: Executor | None, compute: Callable[[], Result]) -> Result:
-    return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
 
 def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) -> tuple[Plan, list[int]]:
