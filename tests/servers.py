@@ -52,7 +52,7 @@ class Answer(NamedTuple):
         """The sentence, if it is one."""
         assert self.headers["content-type"] == "application/json", self
         (sentence,) = self.json.values()
-        assert list(self.json) == ["error"] and sentence[0] == sentence[0].upper() and sentence[-1] in ".;}", sentence
+        assert list(self.json) == ["error"] and sentence.endswith("."), sentence
         return sentence
 
 

@@ -109,6 +109,8 @@ def _is_loopback(host: str) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     """Raises UserError if that is not possible."""
+    if not 0 <= port <= 65535:  # getaddrinfo would take the rest of a division
+        raise UserError(f"There is no port {port}: they are from 1 to 65535; 0: a free one.")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
