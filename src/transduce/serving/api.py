@@ -151,7 +151,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
 
     @app.get("/frontend/settings", summary="What a page needs to know")
     async def settings() -> dict[str, Any]:
-        source, target = next(iter(service.models))
+        target = next(iter(service.models)).target
         return {
             "apiKeys": bool(keys),
             "keyRequired": bool(keys),
@@ -163,7 +163,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "documentLimit": limits.document,
             "alternatives": limits.alternatives,
             "language": {
-                "source": {"code": source, "name": language_name(source)},
+                "source": {"code": AUTO, "name": "Detect language"},
                 "target": {"code": target, "name": language_name(target)},
             },
         }

@@ -1,7 +1,7 @@
 /** Whole documents: chosen or dropped, sent with progress, translated, fetched. */
 
 import { element } from "./elements.js";
-import { upload, keyFor, wantsKey } from "./service.js";
+import { fetchFile, keyFor, upload, wantsKey } from "./service.js";
 
 export class Documents {
   /** `languages` returns {source, target} as the server wants them. */
@@ -54,7 +54,9 @@ export class Documents {
     const mine = (this.running = upload("translate_file", form, (share) => this.running === mine && this.progress(share)));
     try {
       const { translatedFileUrl } = await mine.answer;
-      if (this.running === mine) this.finish(translatedFileUrl);
+      // The path below this page: behind a proxy the server may not know by which address it is reached.
+      const translated = await fetchFile(/download_file\/[^/?#]+$/.exec(translatedFileUrl)?.[0] ?? "");
+      if (this.running === mine) this.finish(translated);
     } catch (error) {
       if (this.running !== mine) return;
       if (wantsKey(error) && (await keyFor(error.message))) this.send(file);
@@ -82,11 +84,12 @@ export class Documents {
     }
   }
 
-  finish(url) {
+  finish(file) {
     this.running = null;
     const link = element("document-link");
-    // The path below this page: behind a proxy the server may not know by which address it is reached.
-    link.href = /download\/[^/?#]+$/.exec(url)?.[0] ?? "";
+    if (link.href) URL.revokeObjectURL(link.href);
+    link.href = URL.createObjectURL(file);
+    link.download = file.name;
     link.hidden = false;
     element("document-state").textContent = "is translated.";
     element("document-progress").hidden = true;

@@ -47,6 +47,14 @@ async function request(path, body, signal) {
   }
 }
 
+/** The file at `path`, with its name, which needs the key like everything else. Throws Failure. */
+export async function fetchFile(path) {
+  const response = await fetch(path, { headers: authorization() });
+  if (!response.ok) throw failure(response.status, await response.text(), response.headers.get("Retry-After"));
+  const [, name] = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition") ?? "") ?? [];
+  return new File([await response.blob()], name ? decodeURIComponent(name) : "translation");
+}
+
 /** A failure from a status and what the server said: {"error": "a sentence"}. */
 export function failure(status, text, retryAfter) {
   let sentence = "";
