@@ -4,9 +4,6 @@ import contextlib
 import itertools
 import json
 import shutil
-import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpora import write_texts
-from transduce import cli
+from servers import serving, train
 
 pytest.importorskip(
     "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
@@ -117,36 +113,12 @@ class Page:
             self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", given)
 
 
-TRAINING = [
-    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.learning_rate=1.0"),
-    *("train.threads=1", "train.steps=150", "train.save_every=150", "train.validate_every=150"),
-]
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where `transduce serve` serves a small model of the toy language."""
     folder = tmp_path_factory.mktemp("page")
-    train, valid = write_texts(folder, "train", 300, 0), write_texts(folder, "valid", 20, 1)
-    model = str(folder / "model")
-    corpus = ["--train", *train, "--valid", *valid, "--from", "ka", "--to", "zu"]
-    cli.main(["train", *corpus, "--out", model, *TRAINING])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "transduce.cli", "serve", model, "--port", str(port)]
-    with (folder / "server.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
-        try:
-            for _ in range(600):
-                assert server.poll() is None, (folder / "server.log").read_text()
-                with contextlib.suppress(OSError):
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/languages", timeout=PATIENCE).close()
-                    break
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            server.terminate()
+    with serving(train(folder), folder / "server.log") as server:
+        yield server.address
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +154,7 @@ def test_typing_gives_a_translation(page: Page) -> None:
     page.translates("ka lo")
     page.wait(lambda: page.text("#announcement") == page.served("ka lo"))  # read out once it has settled
     page.click("#clear")
-    assert page.text("#target-text") == "" and not page.shows("#copy")
+    page.wait(lambda: page.text("#target-text") == "" and not page.shows("#copy"))
     page.click("#clear")  # which is Undo now
     page.translates("ka lo")
     assert page.complaints() == []
@@ -412,13 +384,18 @@ def test_the_mirror_lies_exactly_behind_the_text(page: Page) -> None:
 def test_a_document_goes_up_and_comes_down(page: Page, tmp_path: Path) -> None:
     document = tmp_path / "a.txt"
     document.write_text("ka lo mi\n\nnu re\n", encoding="utf-8")
+    page.run("sessionStorage['transduce.key'] = 'secret'")  # this server asks for none, but the page sends it
+    page.later("(window.sent ??= []).push([path, options.headers.Authorization]); return next(path, options);")
     page.one("#document-file").send_keys(str(document))
     page.wait(lambda: page.shows("#document-link"))
     assert page.text("#document-state") == "is translated."
+    ((path, sent),) = page.run("return window.sent")
+    assert path.startswith("download_file/") and sent == "Bearer secret"
     page.click("#document-link")
     found = page.wait(lambda: list(page.browser.downloads.glob("*.txt")))
     page.wait(lambda: found[0].stat().st_size)
     assert found[0].read_text(encoding="utf-8") == page.served("ka lo mi\n\nnu re\n")
+    assert found[0].name == "a.zu.txt"
 
 
 def test_a_document_can_be_dropped(page: Page) -> None:

@@ -371,8 +371,9 @@ def test_slow_clients_are_sent_away_and_nobody_waits_for_them(server: Server) ->
     def never_reads(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with pytest.raises(ConnectionError):
-            for _ in range(2000):
-                connection.sendall(get("/page.js"))
+            for i in range(2500):
+                connection.sendall(get("/page.js") if i < 2000 else b"G")
+                time.sleep(0.02 * (i >= 2000))
 
     def watch(behave: Any) -> bool:
         with server.connect() as connection:

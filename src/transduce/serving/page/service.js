@@ -49,7 +49,9 @@ async function request(path, body, signal) {
 
 /** The file at `path`, with its name, which needs the key like everything else. Throws Failure. */
 export async function fetchFile(path) {
-  const response = await fetch(path, { headers: authorization() });
+  const response = await fetch(path, { headers: authorization() }).catch(() => {
+    throw new Failure("The server can't be reached.");
+  });
   if (!response.ok) throw failure(response.status, await response.text(), response.headers.get("Retry-After"));
   const [, name] = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition") ?? "") ?? [];
   return new File([await response.blob()], name ? decodeURIComponent(name) : "translation");
