@@ -21,6 +21,7 @@ from transduce.decoding.engines.engine import Found, Hypothesis, Request
 from transduce.errors import UserError
 
 PATIENCE = 30.0  # seconds; what is waited for takes a hundredth of it
+START = "from transduce import cli; cli.main()"
 TRAINING = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
     *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.learning_rate=1.0"),
@@ -125,9 +126,9 @@ def is_closed(connection: socket.socket, seconds: float = PATIENCE) -> bool:
 
 
 @contextlib.contextmanager
-def serving(model: Path, log: Path, *options: str) -> Iterator[Server]:
+def serving(model: Path, log: Path, *options: str, script: str = START) -> Iterator[Server]:
     """A server of a model at a free port; it is ended with the block, if it still is there."""
-    command = [sys.executable, "-m", "transduce.cli", "serve", str(model), "--port", "0", "--engine", "torch", *options]
+    command = [sys.executable, "-c", script, "serve", str(model), "--port", "0", "--engine", "torch", *options]
     with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as process:
         try:
             while not (found := re.search(r"Listening at http://[^ ]*:(\d+)/", log.read_text("utf-8"))):

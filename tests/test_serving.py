@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -467,6 +468,29 @@ def test_too_many_connections(model: Path) -> None:
             connection.close()
         time.sleep(0.1)
         assert server.get("/health").status == 200
+
+
+def test_more_connections_than_the_system_allows(model: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    log = model.parent / "files.log"
+    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (130, 130)); from transduce import cli; "
+    with serving(model, log, script=f"{script}cli.main()") as server, contextlib.ExitStack() as held:
+        assert "Only 10 connections are possible" in " ".join(log.read_text().split())
+        for _ in range(200):
+            held.enter_context(server.connect())
+        with contextlib.suppress(ConnectionError):
+            assert server.get("/health").status == 503
+        held.close()
+        answer = None
+        for _ in range(100):
+            with contextlib.suppress(ConnectionError):
+                answer = server.get("/health")
+                if answer.status == 200:
+                    break
+            time.sleep(0.05)
+        assert answer and answer.status == 200
+    assert "Traceback" not in log.read_text() and "Too many open files" not in log.read_text()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
 # -- what the command says

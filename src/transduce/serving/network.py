@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import h11
@@ -14,23 +15,31 @@ import uvicorn
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from transduce.journal import say
 from transduce.serving.limits import Limits
 
-FILES = 256  # open ones beside connections: models, documents, libraries
+FILES = 100  # open ones beside connections: libraries, uploads
+EACH = 3  # allowed connections, as many that are told that they are too many, and as many that are not even told
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
     """Serve until SIGINT or SIGTERM; then nothing new is accepted, and what was accepted is answered."""
-    _allow_files(2 * limits.connections + FILES)
+    allowed = _connections(limits.connections)
+    if allowed < limits.connections:
+        say(f"Only {allowed:,} connections are possible at the same time: `ulimit -n` allows no more files to be open.")
+    limits = replace(limits, connections=allowed)
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
-def _allow_files(count: int) -> None:
-    """So many connections and files may be open, as far as the system lets us."""
+def _connections(wanted: int) -> int:
+    """As many as are wanted, or as the system lets us have open; without a file to open, nobody could be refused."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if most == resource.RLIM_INFINITY else min(count, most)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    if now == resource.RLIM_INFINITY:
+        return wanted
+    needed = EACH * wanted + FILES
+    files = max(now, needed if most == resource.RLIM_INFINITY else min(needed, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    return max(1, min(wanted, (files - FILES) // EACH))
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
@@ -46,7 +55,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
         http=Protocol,
         ws="none",
         access_log=False,
-        log_level="warning",
+        log_level="error",  # what anybody can send is no reason to fill the disk
         server_header=False,
         backlog=limits.connections,
         h11_max_incomplete_event_size=16384,
