@@ -114,17 +114,6 @@ def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_pat
         assert asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401  # at once
 
 
-def test_a_refusal_does_not_wait_for_the_body(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
-    def never() -> Iterator[bytes]:
-        raise AssertionError("the body was read")
-        yield b""
-
-    with client(guard(tokenizer, engine, read_keys(tmp_path / "keys"))) as asking:
-        for headers, status in (({"X-API-Key": "wrong"}, 403), ({}, 401), ({"X-API-Key": key}, 413)):
-            answer = asking.post("/translate", content=never(), headers=headers | {"Content-Length": "99999999"})
-            assert answer.status_code in (status, 400), answer.text
-
-
 def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "keys"
     assert run(capsys, "serve", "--new-key", "alice")[0] == 2

@@ -24,6 +24,7 @@ import transduce
 from command_line import run
 from corpora import reverse_texts
 from servers import Server, is_closed, receive, request, serving, train
+from transduce.serving.keys import add_key
 
 libretranslatepy = pytest.importorskip("libretranslatepy", reason="pip install libretranslatepy (it is in `dev`)")
 
@@ -417,6 +418,26 @@ def wait_for(server: Server, condition: Any) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("nothing changes in the queue")
+
+
+def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
+    keys = model.parent / "keys"
+    key = add_key(keys, "alice")
+    with serving(model, model.parent / "keys.log", f"--keys={keys}") as server:
+        client = libretranslatepy.LibreTranslateAPI(server.address, key)
+        assert client.translate("ka lo", "ka", "zu") and len(client.languages()) == 2 and client.detect("ka")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            libretranslatepy.LibreTranslateAPI(server.address).languages()
+        for path in ("/translate", "/translate_file", "/nowhere"):
+            for given, status in (({}, 401), ({"X-API-Key": "wrong"}, 403), ({"X-API-Key": key}, 413)):
+                asked = request("POST", path, **{"Content-Length": "99999999"}, **given)
+                assert server.send(asked).status == status  # none of the body was sent
+        with server.connect() as waiting:  # a short one could hold a key
+            waiting.sendall(request("POST", "/translate", **{"Content-Length": "9"}))
+            assert not is_closed(waiting, 0.2)
+            waiting.sendall(b"api_key=x")
+            assert receive(waiting).status == 401  # the kind of the body wasn't said
+    assert key not in keys.read_text() + server.log.read_text()
 
 
 def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(model: Path) -> None:
