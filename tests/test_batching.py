@@ -1,6 +1,7 @@
 """The queue in front of an engine: who is translated with whom, when, and what happens to the others."""
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -25,11 +26,17 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train(TEXTS, TEXTS, vocab_size=300)
 
 
-def run(body: Callable[[Batcher], Coroutine[Any, Any, Any]], *, requests: int = 100, tokens: int = 10_000) -> Any:
+def run(
+    body: Callable[[Batcher], Coroutine[Any, Any, Any]],
+    *,
+    requests: int = 100,
+    tokens: int = 10_000,
+    wait: float = 1e6,
+) -> Any:
     """What a coroutine makes of a batcher that is running."""
 
     async def whole() -> Any:
-        batcher = Batcher(requests, tokens, 8, 1e6, lambda *_: None)
+        batcher = Batcher(requests, tokens, 8, wait, lambda *_: None)
         batcher.start()
         try:
             return await asyncio.wait_for(body(batcher), 20)
@@ -159,6 +166,25 @@ def test_room_is_for_what_one_waits_for(tokenizer: Tokenizer) -> None:
         assert (await long, await short) == ([TEXTS[0]] * 30, [TEXTS[1]])
 
     run(body, tokens=100)
+
+
+@pytest.mark.parametrize("wait", [1e-9, 1e6])
+def test_nobody_is_accepted_who_would_wait_for_too_long(tokenizer: Tokenizer, wait: float) -> None:
+    engine = Echo()
+    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+
+    async def body(batcher: Batcher) -> None:
+        engine.gate.set()
+        await ask(batcher, want, [TEXTS[0]])  # from now on it knows its pace
+        engine.gate.clear()
+        before = asyncio.create_task(ask(batcher, want, [TEXTS[1]]))
+        await until(lambda: batcher.tokens == 1)
+        with pytest.raises(QueueFullError) if wait < 1 else contextlib.nullcontext():
+            batcher.check_room(1)
+        engine.gate.set()
+        assert await before == [TEXTS[1]]
+
+    run(body, wait=wait)
 
 
 def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
