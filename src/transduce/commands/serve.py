@@ -1,6 +1,5 @@
 """`transduce serve`."""
 
-import ipaddress
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,6 +47,7 @@ def serve(
     try:
         from transduce.serving import network
         from transduce.serving.api import application
+        from transduce.serving.guard import is_local
         from transduce.serving.keys import Keys, add_key, read_keys
         from transduce.serving.languages import by_direction
         from transduce.serving.limits import limits_from, rows
@@ -66,7 +66,7 @@ def serve(
         return
     if not models:
         raise UserError("Name one model folder or more: transduce serve MODEL.")
-    local = _is_loopback(host)
+    local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(
             f"At {host} others can reach this server: give --keys FILE (--new-key makes one), or --insecure."
@@ -98,13 +98,6 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals:
         raise UserError(f"'{text}' is not a limit; limits are written limits.NAME=NUMBER.")
     return name, value
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -37,7 +37,7 @@ POLICY = (
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 SHORT = 1 << 14  # bytes of a body
 LEFT = 499  # the status of an answer for whom nobody waits any more
 SENTENCES = {  # instead of the framework's own
@@ -160,8 +160,6 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "suggestions": False,
             "filesTranslation": True,
             "supportedFilesFormat": list(SUFFIXES),
-            "documentLimit": limits.document,
-            "alternatives": limits.alternatives,
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
                 "target": {"code": target, "name": language_name(target)},

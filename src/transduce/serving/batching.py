@@ -209,7 +209,6 @@ def _deliver(job: Job, place: int, found: Translation | Exception) -> None:
     if job.done.done():  # cancelled, or failed before
         return
     if isinstance(found, Exception):
-        job.begun = len(job.sentences)
         job.done.set_exception(found if isinstance(found, UserError) else RuntimeError(str(found)))
         return
     job.found[place] = found

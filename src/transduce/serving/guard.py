@@ -90,7 +90,7 @@ class Guard:
     async def _admit(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
         """What gives the body, of what may come in; raises RefusedError for others."""
         headers, path = Headers(scope=scope), scope["path"]
-        if self._local and not _is_local(_host(headers.get("host", ""))):
+        if self._local and not is_local(_host(headers.get("host", ""))):
             raise RefusedError(421, "This server is for its own machine: address it as localhost.")
         if "content-length" in headers and "transfer-encoding" in headers:  # proxies could see another end than we do
             raise RefusedError(400, "A body has either a length or chunks, not both.", Connection="close")
@@ -210,7 +210,8 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """Whether a name or an address is that of this machine alone."""
     return host == "localhost" or _is_loopback(host)
 
 
