@@ -238,6 +238,17 @@ def test_at_home_only_local_names_are_answered(tokenizer: Tokenizer, engine: Ech
         assert asking.get("/health", headers={"Host": "evil.example"}).status_code == 200
 
 
+def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokenizer, engine: Echo) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    with client(guard(tokenizer, engine)) as asking:
+        assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 403
+        assert asking.get("/", headers=foreign).status_code == 200  # as a link to it does
+        for site in ("same-origin", "same-site", "none"):
+            assert asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code == 200
+    with client(guard(tokenizer, engine, local=False)) as asking:
+        assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
+
+
 # -- while the engine is busy
 
 

@@ -92,6 +92,8 @@ class Guard:
         headers, path = Headers(scope=scope), scope["path"]
         if self._local and not is_local(_host(headers.get("host", ""))):
             raise RefusedError(421, "This server is for its own machine: address it as localhost.")
+        if self._local and scope["method"] == "POST" and headers.get("sec-fetch-site") == "cross-site":
+            raise RefusedError(403, "Pages of other sites can't have this server work for them.")
         if "content-length" in headers and "transfer-encoding" in headers:  # proxies could see another end than we do
             raise RefusedError(400, "A body has either a length or chunks, not both.", Connection="close")
         limit = self._limits.document if path == UPLOAD else self._limits.body

@@ -24,7 +24,7 @@ class Limits:
     texts: int = option(256, "in one request", unit="texts")
     characters: int = option(20_000, "of one text", unit="characters")
     beam_size: int = option(8, "that a request may ask for", unit="hypotheses")
-    alternatives: int = option(8, "that a request may ask for", unit="texts")
+    alternatives: int = option(7, "that a request may ask for: with the best they need a beam", unit="texts")
     terms: int = option(64, "of a request's glossary", unit="terms")
     queue: int = option(256, "waiting or being translated; more are told to come again", unit="requests")
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")

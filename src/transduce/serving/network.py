@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import resource
 import signal
@@ -28,6 +29,8 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
     if allowed < limits.connections:
         say(f"Only {allowed:,} connections are possible at the same time: `ulimit -n` allows no more files to be open.")
     limits = replace(limits, connections=allowed)
+    gc.collect()
+    gc.freeze()  # models and libraries stay: to look through them for garbage stops everything for 0.1 seconds
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
