@@ -189,10 +189,10 @@ def test_the_newest_text_wins_over_an_older_answer_that_comes_late(page: Page) -
 
 def test_a_request_that_is_overtaken_is_cancelled(page: Page) -> None:
     page.later(
-        "options.signal.addEventListener('abort', () => window.cancelled = JSON.parse(options.body).q);"
+        "options.signal.addEventListener('abort', () => window.cancelled ??= JSON.parse(options.body).q);"
         "if (calls++ === 0) await new Promise((resolve) => setTimeout(resolve, 700)); return next(path, options);"
     )
-    page.type("ka lo")
+    page.run("document.execCommand('insertText', false, 'ka lo')")  # not letter by letter
     page.wait(lambda: page.one("#target-text").get_attribute("aria-busy") == "true")
     page.type(" mi")
     page.translates("ka lo mi")
@@ -282,12 +282,24 @@ def test_the_keyboard_goes_from_word_to_word(page: Page) -> None:
     for word in words[:2]:
         page.one("#target-text").send_keys(Keys.ARROW_RIGHT)
         assert page.all("#target-text .lit") == [word]
+        said = ": ".join(page.text(f"{side} .lit") for side in ("#target-text", "#mirror"))
+        page.wait(lambda said=said: page.text("#announcement").startswith(said))
     page.one("#target-text").send_keys(Keys.ENTER)
     page.wait(lambda: page.all(".alternative"))
     page.one(".alternative").send_keys(Keys.ESCAPE)
     assert not page.shows("#alternatives")
     page.one("#source-text").send_keys(Keys.HOME, Keys.ARROW_RIGHT)
     page.wait(lambda: page.all("#mirror .lit") and page.text("#mirror .lit") == "ka")
+
+
+def test_a_word_that_the_keyboard_reaches_is_in_sight_and_stays_lit(page: Page) -> None:
+    page.run("document.execCommand('insertText', false, arguments[0])", text := "ka lo mi\n" * 40 + "nu re")
+    page.translates(text)
+    page.one("#target-text").send_keys(Keys.ARROW_LEFT)  # the last word
+    below = "const below = (one) => document.querySelector(one).getBoundingClientRect().bottom;"
+    page.wait(lambda: page.run(f"{below} return below('#target-text .lit') <= below('#target-field')"))
+    time.sleep(0.1)  # what hears of the scrolling
+    assert page.all("#target-text .lit") == page.all("#target-text .word")[-1:]
 
 
 # Blanks, line ends, signs, right to left, letters beyond 16 bits, an accent of its own, an alphabet without spaces.
@@ -398,6 +410,28 @@ def test_a_document_goes_up_and_comes_down(page: Page, tmp_path: Path) -> None:
     assert found[0].name == "a.zu.txt"
 
 
+def test_a_document_that_is_ready_does_not_disturb_who_writes(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ka lo\n", encoding="utf-8")
+    page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
+    page.type("ka")
+    page.wait(lambda: page.shows("#document-link"))
+    assert page.run("return document.activeElement.id") == "source-text"
+
+
+def test_a_document_that_is_overtaken_is_cancelled(page: Page, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.exe"):
+        (tmp_path / name).write_text("ka lo\n", encoding="utf-8")
+    page.run(
+        "const of = XMLHttpRequest.prototype; window.cancelled = 0; of.send = () => {};"
+        "const abort = of.abort; of.abort = function () { window.cancelled++; abort.call(this); }"
+    )
+    page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
+    page.wait(lambda: page.shows("#document-cancel"))
+    page.one("#document-file").send_keys(str(tmp_path / "b.exe"))
+    page.wait(lambda: "can't be translated" in page.text("#document-state"))
+    assert page.run("return window.cancelled") == 1
+
+
 def test_a_document_can_be_dropped(page: Page) -> None:
     page.run(
         "const given = new DataTransfer(); given.items.add(new File(['ka lo\\n'], 'b.txt'));"
@@ -492,6 +526,36 @@ def test_the_attention_panel(page: Page) -> None:
     page.click("#attention-next")
     page.wait(lambda: page.text("#attention-text") == "nu re" and page.all("#attention-drawing svg"))
     assert page.complaints() == []
+
+
+def test_what_the_model_saw_of_an_older_text_is_not_drawn(page: Page) -> None:
+    page.later(
+        "if (path !== 'attention') return next(path, options);"
+        "options.signal.addEventListener('abort', () => window.cancelled = true);"
+        "const answer = await next(path, {...options, signal: undefined});"
+        "await new Promise((resolve) => setTimeout(resolve, 300)); window.late = true; return answer;"
+    )
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    page.click("#attention summary")
+    page.wait(lambda: page.text("#attention-state").startswith("Looking"))
+    page.click("#clear")
+    page.wait(lambda: page.run("return window.late"))
+    time.sleep(0.2)
+    assert page.run("return window.cancelled")
+    assert page.text("#attention-state").startswith("Write something") and not page.all("#attention-drawing > *")
+
+
+def test_a_translation_into_another_language_is_old_at_once(page: Page) -> None:
+    slow = "if (path === 'translate') await new Promise((resolve) => setTimeout(resolve, 300));"
+    with page.from_the_start(slow + TWO_WAYS):
+        page.type("ka lo")
+        page.wait(lambda: page.text("#target-text") == "auto zu 5")
+        page.run(
+            "arguments[0].value = 'ka'; arguments[0].dispatchEvent(new Event('change'))", page.one("#target-language")
+        )
+        assert page.all("#target-text.stale")
+        page.wait(lambda: page.text("#target-text") == "auto ka 5" and not page.all(".stale"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,6 +10,7 @@ export class Alternatives {
   constructor(facing, onTaken) {
     Object.assign(this, { facing, onTaken, box: element("alternatives"), button: element("other") });
     this.passage = null;
+    this.running = null; // the AbortController of the newest request
     this.button.addEventListener("click", () => {
       if (this.passage) this.close();
       else if (facing.passages.length) this.open(facing.passageOfWord(facing.current));
@@ -27,19 +28,21 @@ export class Alternatives {
     this.box.replaceChildren(make("p", "soft", "Searching …"));
     const { source, target } = this.facing.languages;
     const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true };
+    const { signal } = (this.running = new AbortController());
     try {
-      const answer = await ask("translate", asked);
-      if (this.passage !== passage) return;
+      const answer = await ask("translate", asked, signal);
+      if (signal.aborted) return;
       const whole = answer.translatedText === passage.target ? null : this.facing.widen(passage);
       if (whole) await this.open(whole);
       else this.show(passage, answer);
     } catch (error) {
-      if (this.passage === passage) this.box.replaceChildren(make("p", "soft", error.message));
+      if (!signal.aborted) this.box.replaceChildren(make("p", "soft", error.message));
     }
   }
 
   close() {
     if (!this.passage) return;
+    this.running.abort();
     this.passage.element.classList.remove("opened");
     this.passage = null;
     this.box.hidden = true;
@@ -57,9 +60,8 @@ export class Alternatives {
     this.box.replaceChildren(list);
     if (distinct.length < 2) this.box.append(make("p", "soft", "The model knows no other way to say it."));
     const first = list.querySelector("[aria-pressed=true]") ?? list.querySelector("button");
-    if (document.activeElement === document.body || this.facing.output.contains(document.activeElement))
+    if ([document.body, this.facing.output, this.button].includes(document.activeElement))
       first.focus({ preventScroll: true });
-    if (document.activeElement === this.button) first.focus({ preventScroll: true });
   }
 
   item(passage, text, score, best) {

@@ -8,7 +8,8 @@ export class AttentionPanel {
     this.facing = facing;
     this.panel = element("attention");
     this.place = 0; // of the passage that is shown
-    this.shown = null; // what the drawing was made of
+    this.asked = null; // what the drawing is made of, or will be
+    this.running = null; // the AbortController of the request for it
     this.panel.addEventListener("toggle", () => this.refresh());
     element("attention-before").addEventListener("click", () => this.turn(-1));
     element("attention-next").addEventListener("click", () => this.turn(1));
@@ -37,25 +38,27 @@ export class AttentionPanel {
     const passage = all[this.place];
     const { source, target } = this.facing.languages;
     const asked = { q: passage.source, source, target };
-    const wanted = (this.wanted = JSON.stringify(asked));
-    if (wanted === this.shown) return;
+    const key = JSON.stringify(asked);
+    if (key === this.asked) return;
     element("attention-text").textContent = passage.source;
     element("attention-text").lang = source;
     this.say("Looking …");
+    this.asked = key;
+    const { signal } = (this.running = new AbortController());
     try {
-      const [data] = await Promise.all([ask("attention", asked), drawing()]);
-      if (this.wanted !== wanted) return;
-      element("attention-drawing").replaceChildren();
-      window.transduce.draw(element("attention-drawing"), data);
-      this.shown = wanted;
+      const [data] = await Promise.all([ask("attention", asked, signal), drawing()]);
+      if (signal.aborted) return;
       element("attention-state").textContent = "";
+      window.transduce.draw(element("attention-drawing"), data);
     } catch (error) {
-      if (this.wanted === wanted) this.say(error.message);
+      if (!signal.aborted) this.say(error.message);
     }
   }
 
+  /** A sentence instead of a drawing; what was asked for is not waited for any more, and may be asked for again. */
   say(sentence) {
-    this.shown = null;
+    this.running?.abort();
+    this.asked = null;
     element("attention-drawing").replaceChildren();
     element("attention-state").textContent = sentence;
   }

@@ -16,7 +16,10 @@ export class Documents {
       if (file.files.length) this.send(file.files[0]);
       file.value = ""; // the same file may be chosen again
     });
-    element("document-cancel").addEventListener("click", () => this.cancel());
+    element("document-cancel").addEventListener("click", () => {
+      this.cancel();
+      element("document-choose").focus();
+    });
     this.listenForDrops();
   }
 
@@ -87,6 +90,7 @@ export class Documents {
   finish(file) {
     this.running = null;
     const link = element("document-link");
+    const waits = [document.body, element("document-cancel")].includes(document.activeElement); // and doesn't write
     if (link.href) URL.revokeObjectURL(link.href);
     link.href = URL.createObjectURL(file);
     link.download = file.name;
@@ -94,11 +98,11 @@ export class Documents {
     element("document-state").textContent = "is translated.";
     element("document-progress").hidden = true;
     element("document-cancel").hidden = true;
-    link.focus({ preventScroll: true });
+    if (waits) link.focus({ preventScroll: true });
   }
 
   refuse(name, sentence) {
-    this.running = null;
+    this.cancel();
     this.begin(name);
     element("document").classList.add("refused");
     element("document-state").textContent = sentence;

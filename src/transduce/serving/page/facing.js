@@ -11,12 +11,16 @@ import { passages, readAlignment } from "./text.js";
 const THREAD = "http://www.w3.org/2000/svg";
 
 export class Facing {
-  /** `onPassage` is called with the passage that a person chose by a click or by Enter. */
-  constructor({ book, input, mirror, output, threads, onPassage }) {
-    Object.assign(this, { book, input, mirror, output, threads, onPassage });
+  /**
+   * `onPassage` is called with the passage that a person chose by a click or by Enter, `onWord` with the word that the
+   * arrow keys have reached and those it is aligned to, to be read out.
+   */
+  constructor({ book, input, mirror, output, threads, onPassage, onWord }) {
+    Object.assign(this, { book, input, mirror, output, threads, onPassage, onWord });
     this.passages = []; // as `passage` makes them
     this.words = { source: [], target: [] }; // elements
     this.links = [];
+    this.bound = []; // what `partners` found of the word that is lit
     this.current = -1; // the word of the translation that the arrow keys have reached
     this.chosen = new Map(); // by passage: what a person prefers to the machine's translation
     this.listen();
@@ -35,8 +39,8 @@ export class Facing {
     this.output.addEventListener("click", (event) => this.choose(event.target));
     this.output.addEventListener("keydown", (event) => this.steer(event));
     this.output.addEventListener("blur", () => this.dark());
-    for (const field of [this.input, this.output]) field.parentElement.addEventListener("scroll", () => this.dark());
-    window.addEventListener("resize", () => this.dark());
+    for (const field of [this.input, this.output]) field.parentElement.addEventListener("scroll", () => this.spin());
+    window.addEventListener("resize", () => this.spin());
   }
 
   /** The mirror shows the text area's text, without lights: what the links were for has changed. */
@@ -169,34 +173,43 @@ export class Facing {
 
   /** Light up a word and what it is aligned to on the other side; -1 puts the lights out. */
   light(side, index) {
-    const other = side === "source" ? "target" : "source";
     const word = this.words[side][index];
-    const links = word ? this.links.filter((link) => link[side] === index && this.words[other][link[other]]) : [];
     if (word && word === this.lit) return;
     this.dark();
-    if (!links.length) return;
     this.lit = word;
-    word.classList.add("lit");
-    for (const link of links) this.words[other][link[other]].classList.add("lit");
-    this.threads.replaceChildren(
-      ...links.flatMap((link) => this.thread(this.words.source[link.source], this.words.target[link.target], link)),
-    );
+    this.bound = word ? this.partners(side, index) : [];
+    for (const { from, to } of this.bound) for (const each of [from, to]) each.classList.add("lit");
+    this.spin();
+  }
+
+  /** The pairs of elements that a word belongs to: {from, to, weight}. */
+  partners(side, index) {
+    return this.links
+      .filter((link) => link[side] === index)
+      .map(({ source, target, weight }) => ({ from: this.words.source[source], to: this.words.target[target], weight }))
+      .filter(({ from, to }) => from && to);
   }
 
   dark() {
     this.lit = null;
+    this.bound = [];
     for (const word of this.book.querySelectorAll(".lit")) word.classList.remove("lit");
-    this.threads.replaceChildren();
+    this.spin();
+  }
+
+  /** The threads between the words that are lit, where they are now. */
+  spin() {
+    this.threads.replaceChildren(...this.bound.flatMap(({ from, to, weight }) => this.thread(from, to, weight)));
   }
 
   /** A line that hangs from one word to the other; none where a word is scrolled out of sight. */
-  thread(from, to, link) {
+  thread(from, to, weight) {
     const [a, b] = [inSight(from, this.book), inSight(to, this.book)];
     if (!a || !b) return [];
     const stacked = this.output.getBoundingClientRect().left < this.input.getBoundingClientRect().right;
     const line = document.createElementNS(THREAD, "path");
     line.setAttribute("d", stacked ? falling(a, b) : hanging(a, b));
-    line.setAttribute("stroke-opacity", String(0.25 + 0.65 * Math.min(1, Math.max(0, link.weight))));
+    line.setAttribute("stroke-opacity", String(0.25 + 0.65 * Math.min(1, Math.max(0, weight))));
     return [line];
   }
 
@@ -216,6 +229,9 @@ export class Facing {
       const next = places.indexOf(this.current) + step;
       this.current = places[this.current < 0 && step < 0 ? places.length - 1 : Math.max(0, next)] ?? this.current;
       this.light("target", this.current);
+      this.words.target[this.current]?.scrollIntoView({ block: "nearest" });
+      const from = this.bound.map((each) => each.from.textContent).join(", ");
+      this.onWord([this.words.target[this.current]?.textContent, from].filter(Boolean).join(": "));
     } else if (event.key === "Enter" && this.passages.length) {
       event.preventDefault();
       this.onPassage(this.passageOfWord(this.current));

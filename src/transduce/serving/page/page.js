@@ -27,8 +27,9 @@ const facing = new Facing({
     attention.lookAt(passage);
     alternatives.open(passage);
   },
+  onWord: (text) => announce(text, 0),
 });
-const alternatives = new Alternatives(facing, (text) => announce(text));
+const alternatives = new Alternatives(facing, announce);
 const attention = new AttentionPanel(facing);
 
 let limit = -1; // characters that the server takes at once; -1 for any number
@@ -55,9 +56,8 @@ async function translate() {
   running = null;
   if (!languages) return start();
   if (tooLong()) return working(false);
-  const text = input.value;
-  if (!text.trim()) return showNothing();
-  const asked = { q: text, ...languages.codes, format: "text", alignment: true };
+  if (!input.value.trim()) return showNothing();
+  const asked = question();
   if (shown?.key === JSON.stringify(asked)) {
     show(shown.asked, shown.answer); // with its links, which the change that was taken back had put out
     return working(false);
@@ -109,9 +109,14 @@ function working(yes) {
   element("state").textContent = yes && !output.textContent ? "Translating …" : "";
 }
 
-/** Fade a translation that is not, or not yet, that of what is written. */
+/** What the server is asked: for the translation of what is written now. */
+function question() {
+  return { q: input.value, ...languages?.codes, format: "text", alignment: true };
+}
+
+/** Fade a translation that is not, or not yet, that of what is written and chosen. */
 function age() {
-  output.classList.toggle("stale", shown?.asked.q !== input.value);
+  output.classList.toggle("stale", shown?.key !== JSON.stringify(question()));
 }
 
 function dress(translated) {
@@ -119,12 +124,12 @@ function dress(translated) {
 }
 
 /** Read out a text when nothing has changed for a while. */
-function announce(text) {
+function announce(text, pause = SETTLED) {
   clearTimeout(announce.timer);
   announce.timer = setTimeout(() => {
     element("announcement").lang = output.lang;
     element("announcement").textContent = text;
-  }, SETTLED);
+  }, pause);
 }
 
 // -- what goes wrong ---------------------------------------------------------------------------------
@@ -238,7 +243,10 @@ async function start() {
 function begin(settings, known) {
   limit = settings.charLimit ?? -1;
   notice();
-  languages = new Languages(known, settings.language, () => schedule(0));
+  languages = new Languages(known, settings.language, () => {
+    age();
+    schedule(0);
+  });
   element("key-open").hidden = !settings.apiKeys;
   if (settings.filesTranslation) new Documents(settings.supportedFilesFormat, () => languages.codes);
   written();
