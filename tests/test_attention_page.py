@@ -437,6 +437,48 @@ def test_a_layer_a_head_and_words_can_be_picked(seen, browse):
     assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == [*SENTENCE.split(), END]
 
 
+def test_characters_that_are_spelled_in_bytes_can_be_read_in_words(tokenizer, browse):
+    from selenium.webdriver.support.ui import Select
+
+    model = model_of(tokenizer)
+    driver = browse(picture_of(model, attention_of(model, tokenizer, "fox \u6f22\U0001f600", CONFIG)))
+    find(driver, ".piece")
+    assert "<0xE6>" in names(driver, ".piece")
+    Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
+    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == ["fox", "\u6f22\U0001f600", END]
+
+
+CONTRAST = """
+const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map((value) => colour[0] === 'c' ? +value : value / 255)
+  .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const [cell] = document.querySelectorAll('.map.numbers td[tabindex]');
+return [...Array(1001).keys()].map((weight) => {
+  cell.style.setProperty('--weight', (weight / 1000).toFixed(3));
+  const { color, backgroundColor } = getComputedStyle(cell);
+  const [a, b] = [light(color), light(backgroundColor)].sort((x, y) => y - x);
+  return (a + .05) / (b + .05);
+});
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_numbers_of_a_map_can_be_read(dark, seen, browse):
+    driver = browse(seen("transformer")[2], dark=dark)
+    find(driver, ".map")
+    assert min(driver.execute_script(CONTRAST)) >= 4.5  # as WCAG 2 asks for
+
+
+def test_what_is_replaced_is_not_kept(seen, browse):
+    driver = browse(seen("transformer")[2])
+    find(driver, ".map")
+    driver.execute_script("""
+        document.getElementById('drawing').replaceChildren();
+        HTMLCanvasElement.prototype.getContext = () => { throw new Error('painted where nobody sees it'); };
+    """)
+    show(driver, 1280, dark=True)  # and nobody complains
+
+
 def test_a_map_is_enlarged_by_a_click_and_its_cells_tell_their_numbers(seen, browse):
     picture = seen("transformer")[2]
     driver = browse(picture)
@@ -446,6 +488,7 @@ def test_a_map_is_enlarged_by_a_click_and_its_cells_tell_their_numbers(seen, bro
         find(driver, ".large h3").text == "Encoder, layer 2, head 2" and button.get_attribute("aria-pressed") == "true"
     )
     maps = picture.maps[0]
+    assert not find(driver, ".large").get_attribute("aria-live")  # a screen reader would read all numbers
     assert len(driver.execute_script("return [...document.querySelectorAll('.map td')]")) == 1 + len(maps.keys) ** 2
     point(driver, find(driver, ".map tbody tr:nth-child(2) td:nth-of-type(3)"))
     assert told(driver, 2).endswith(f": {maps.weights[1][1][1][2] / ONE:.3f}")

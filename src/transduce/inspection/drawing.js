@@ -75,10 +75,10 @@ globalThis.transduce = (() => {
       ArrowDown: place + columns, Home: first, End: first + columns - 1 }[key];
   };
 
-  // Draws on a canvas now, and again when the page's colours change. paint(colour) returns a picture of width x height.
+  // Draws on a canvas now, and again when the page's colours change: paint(pixels, colour) fills width x height pixels.
   function painted(canvas, width, height, paint) {
     Object.assign(canvas, { width, height });
-    const repaint = () => {
+    canvas.repaint = () => {
       const pen = canvas.getContext("2d");
       const colour = (name) => {
         pen.fillStyle = getComputedStyle(canvas).getPropertyValue(name);
@@ -88,10 +88,12 @@ globalThis.transduce = (() => {
       paint(image.data, colour);
       pen.putImageData(image, 0, 0);
     };
-    requestAnimationFrame(repaint); // when it has a place in the page
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    requestAnimationFrame(canvas.repaint); // when it has a place in the page
     return canvas;
   }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    document.querySelectorAll(".transduce canvas").forEach((canvas) => canvas.repaint()));
 
   // ---- text and numbers --------------------------------------------------------------------------------------------
 
@@ -100,6 +102,10 @@ globalThis.transduce = (() => {
     const text = piece.replace(/^\u2581+/, (spaces) => "␣".repeat(spaces.length - 1));
     return (text || "␣").replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
   }
+
+  // What pieces spell together; those of bytes, <0xE2>, are characters only then.
+  const joined = (pieces) => pieces.join("").replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) =>
+    new TextDecoder().decode(Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => parseInt(byte, 16))));
 
   const isMark = (text) => /^[↦⏎]$/.test(text);
   const percent = (weight) => Math.round((100 * weight) / ONE);
@@ -110,13 +116,13 @@ globalThis.transduce = (() => {
   function units(pieces, whole) {
     const found = [];
     pieces.forEach((piece, place) => {
-      const joined = place > 0 && !/^[\u2581↦⏎]/.test(piece);
-      if (whole && joined) {
-        found.at(-1).raw += piece;
-        found.at(-1).places.push(place);
-      } else found.push({ raw: piece, places: [place], joined });
+      const goesOn = place > 0 && !/^[\u2581↦⏎]/.test(piece);
+      if (whole && goesOn) found.at(-1).places.push(place);
+      else found.push({ places: [place], joined: goesOn });
     });
-    return found.map((unit) => ({ ...unit, text: shown(unit.raw) }));
+    const text = ({ places: [first, ...others] }) =>
+      shown(others.length ? joined(pieces.slice(first, others.at(-1) + 1)) : pieces[first]);
+    return found.map((unit) => ({ ...unit, text: text(unit) }));
   }
 
   // Weights of a layer and head (-1: the mean of all) between units: sums over what is looked at, means over who looks.
@@ -291,7 +297,7 @@ globalThis.transduce = (() => {
   }
 
   function drawMaps(all) {
-    const large = make("div", { class: "large", "aria-live": "polite" });
+    const large = make("div", { class: "large" });
     let pressed = null;
     const panels = all.map((maps) => {
       const heads = maps.weights[0].length;
@@ -327,7 +333,7 @@ globalThis.transduce = (() => {
     const [queries, keys] = [maps.queries.map(shown), maps.keys.map(shown)];
     const cells = [];
     const cellOf = (weight) => {
-      const cell = make("td", { class: weight > ONE / 2 ? "strong" : undefined }, percent(weight) || "");
+      const cell = make("td", {}, percent(weight) || "");
       cell.style.setProperty("--weight", visible(weight).toFixed(3));
       cells.push(cell);
       return cell;
@@ -426,7 +432,7 @@ globalThis.transduce = (() => {
         lines.forEach((line, id) => line.classList.toggle("on", lit.has(id)));
         const node = search.steps[n][place];
         const pieces = path.map(([step, rank]) => search.steps[step][rank].piece);
-        const text = pieces.join("").replaceAll("\u2581", " ").trim();
+        const text = joined(pieces).replaceAll("\u2581", " ").trim();
         const score = search.complete.find((one) => one.length === n + 1 && one.place === place)?.score;
         told.textContent = `${text} · log-probability ${signed(node.log_prob, 3)} · ` +
           (score === undefined ? FATES[node.fate] : `complete, score ${signed(score, 3)}`);
