@@ -311,8 +311,7 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
         *("encoder.onnx", "decoder.onnx", "config.toml", "tokenizer.model", "README.md", "manifest.json")
     }
     texts = [*reverse_texts(30, seed=7)[0], ""]
-    own, exported = (transduce.load(folder, engine="torch") for folder in (models("dot"), models("dot")))
-    exported = transduce.load(tmp_path / "out")
+    own, exported = transduce.load(models("dot"), engine="torch"), transduce.load(tmp_path / "out")
     assert exported.engine.name == "ONNX Runtime"
     expected, found = own.translate(texts, n_best=3), exported.translate(texts, n_best=3)
     assert [each.text for each in found] == [each.text for each in expected]
@@ -326,8 +325,13 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
     assert status == 0 and len(said.split("\n")) == 4, error
     with pytest.raises(UserError, match="have an engine of their own"):
         transduce.load(tmp_path / "out", engine="int8")
-    with pytest.raises(UserError, match="have an engine of their own"):
+    with pytest.raises(UserError, match="out holds ONNX graphs, which have an engine of their own"):
         transduce.load([models("dot"), tmp_path / "out"])
+    status, said, error = run(capsys, "score", tmp_path / "out", *2 * [tmp_path / "texts"])
+    assert status == 0 and len(said.split("\n")) == 4, error
+    for arguments in (["info"], ["attention", "ka lo"], ["export", "--to", "onnx", "--out", tmp_path / "again"]):
+        status, _, error = run(capsys, arguments[0], tmp_path / "out", *arguments[1:])
+        assert status == 2 and "out is an export" in error
     (tmp_path / "out" / "decoder.onnx").write_bytes(b"nothing")
     with pytest.raises(UserError, match="is damaged"):
         transduce.load(tmp_path / "out")

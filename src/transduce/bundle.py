@@ -60,6 +60,8 @@ def describe(folder: Path | str) -> Description:
     finished = (folder / MANIFEST).exists()
     if finished:
         verify(folder, but=CARD)
+        if not (folder / WEIGHTS).exists():  # what others read
+            raise UserError(f"{folder} is an export, without {WEIGHTS}; give the model folder that it was made of.")
         weights, metrics = folder / WEIGHTS, json.loads((folder / METRICS).read_text(encoding="utf-8"))
     else:
         weights, metrics = newest_whole(folder) / WEIGHTS, {}

@@ -43,8 +43,13 @@ def load(
     have the engine.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
-    if any((path / ENCODER).exists() for path in paths):
-        return _exported(paths, options or {}, engine, threads or cores())
+    if exported := [path for path in paths if (path / ENCODER).exists()]:
+        if len(paths) > 1 or engine != "auto":
+            raise UserError(
+                f"{exported[0]} holds ONNX graphs, which have an engine of their own and no ensemble: leave out "
+                "--engine, and give it alone."
+            )
+        return _exported(paths[0], options or {}, threads or cores())
     config = bundle.describe(paths[0]).config
     decode = decode_config(config, options or {})
     if engine in ("auto", "ctranslate2"):
@@ -69,15 +74,10 @@ def load(
     return Translator(TorchEngine([model.model for model in models], layers=layers), tokenizer, decode)
 
 
-def _exported(paths: Sequence[Path], options: Mapping[str, Any], engine: Choice, threads: int) -> Translator:
+def _exported(folder: Path, options: Mapping[str, Any], threads: int) -> Translator:
     """What `transduce export --to onnx` wrote."""
     from transduce.decoding.engines.onnx import OnnxEngine
 
-    folder, *others = paths
-    if others or engine != "auto":
-        raise UserError(
-            f"{folder} holds ONNX graphs, which have an engine of their own and no ensemble; give it alone."
-        )
     verify(folder, but=bundle.CARD)
     config = bundle.read_config(folder)
     tokenizer = Tokenizer.load(folder, threads)

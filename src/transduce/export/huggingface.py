@@ -85,7 +85,7 @@ def open_peer(folder: Path, never: Sequence[int] = ()) -> Peer:
 @torch.inference_mode()
 def _generate(network: Any, inputs: Any, longest: int, never: Sequence[int]) -> list[list[int]]:
     """Greedily; the ids without what they begin and end with."""
-    end, start = network.config.eos_token_id, 1
+    end = network.config.eos_token_id
     rows = network.generate(
         input_ids=inputs.input_ids,
         attention_mask=inputs.attention_mask,
@@ -94,15 +94,13 @@ def _generate(network: Any, inputs: Any, longest: int, never: Sequence[int]) -> 
         do_sample=False,
         max_new_tokens=longest + 1,
     )
-    found = [row[start:] for row in rows.tolist()]
+    found = [row[1:] for row in rows.tolist()]
     return [row[: row.index(end)] if end in row else row for row in found]
 
 
 def _weights(model: Bundle) -> dict[str, torch.Tensor]:
-    network, own = (
-        model.model,
-        {name: weight.detach().float().cpu() for name, weight in model.model.state_dict().items()},
-    )
+    network = model.model
+    own = {name: weight.detach().float().cpu() for name, weight in network.state_dict().items()}
     assert isinstance(network, Transformer)
     found = {
         entry.theirs: marian.to_theirs(own[entry.ours], entry.channels) for entry in marian.layers(model.config.model)
