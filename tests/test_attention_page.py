@@ -320,6 +320,14 @@ def test_the_command_draws_for_papers(folder, suffix, begin, tmp_path, capsys):
         assert (tmp_path / "all.svg").read_text(encoding="utf-8").count(">layer ") == 8
 
 
+def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, recwarn):
+    for suffix, lacks in {"png": True, "svg": False}.items():
+        out = tmp_path / f"x.{suffix}"
+        status, _, said = run(capsys, "attention", folder, "\u2603 \u6f22", "--out", out, "--mean")
+        assert status == 0 and (f"lacks \u6f22; {out} has boxes" in said) == lacks
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -56,7 +56,8 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
         raise UserError(f"--compute-type is for ctranslate2 and argos; {form} is written in {FLOAT32}.")
     verify(folder, hashes=True, but=bundle.CARD)
     model = bundle.load(folder)
-    with write_folder(out) as aside:
+    needed = (folder / bundle.WEIGHTS).stat().st_size if compute_type == FLOAT32 else 0
+    with write_folder(out, needed) as aside:
         FORMS[form].write(model, aside, compute_type)
         proof = prove(
             model, pairs or held_out(folder, SENTENCES), FORMS[form].open_peer(aside), exact=compute_type == FLOAT32

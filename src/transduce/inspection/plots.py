@@ -1,6 +1,8 @@
 """Attention by matplotlib: pictures for papers."""
 
+import re
 import textwrap
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from transduce.errors import UserError
 from transduce.inspection.maps import AttentionUse
+from transduce.journal import say
 from transduce.tokens.tokenizer import SPACE
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -65,7 +68,11 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
         )
         figure.suptitle(textwrap.fill(title, 100 if columns > 2 else 50), fontsize=9, parse_math=False)
         dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
-        figure.savefig(path, dpi=dpi, metadata=METADATA.get(path.suffix))
+        with warnings.catch_warnings(record=True, action="always") as heard:
+            figure.savefig(path, dpi=dpi, metadata=METADATA.get(path.suffix))
+    lacking = {chr(int(code)) for each in heard for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
+    if lacking and path.suffix != ".svg":  # which leaves text to who shows it
+        say(f"Matplotlib's font lacks {''.join(sorted(lacking))}; {path} has boxes instead. An .svg has the text.")
 
 
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:
