@@ -396,7 +396,9 @@ def spm(folder: Path, texts: list[str], name: str, kind: str = "unigram", size: 
     return [found.id_to_piece(i) for i in range(3, found.get_piece_size())]
 
 
-def make_marian(folder: Path, *, activation: str = "swish", separate: bool = False, kind: str = "unigram") -> Path:
+def make_marian(
+    folder: Path, *, activation: str = "swish", separate: bool = False, kind: str = "unigram", begin: int | None = None
+) -> Path:
     """A random Marian model as OPUS-MT's are: ids of its own, padding last, begun with padding, a bias."""
     transformers = pytest.importorskip("transformers")
     folder.mkdir()
@@ -430,7 +432,7 @@ def make_marian(folder: Path, *, activation: str = "swish", separate: bool = Fal
         scale_embedding=True,
         max_position_embeddings=512,
         pad_token_id=sizes[-1] - 1,
-        decoder_start_token_id=sizes[-1] - 1,
+        decoder_start_token_id=sizes[-1] - 1 if begin is None else begin,
         eos_token_id=0,
         forced_eos_token_id=0,
     )
@@ -506,6 +508,11 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     for key, weight in weights[0].items():
         if key != "output_bias":  # of what never comes out
             assert torch.equal(weight, weights[1][key])
+
+
+def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
+    found = import_model(make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sentences()).proof
+    assert found and found.same == found.sentences
 
 
 def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, capsys):

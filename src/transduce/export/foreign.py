@@ -142,8 +142,8 @@ def _side(vocabulary: Mapping[str, int], special: Sequence[int]) -> Side:
     others = sorted(pieces.keys() - {*special})
     rows = [*special, *others]
     first = [pieces.get(token, "<s>") for token in special]
-    if first[1] == first[0]:
-        first[1] = next(name for name in ("<s>", "<bos>", "<start>") if name not in vocabulary)
+    if rows[BOS] in (rows[PAD], rows[EOS]):
+        first[BOS] = next(name for name in ("<s>", "<bos>", "<start>") if name not in vocabulary)
     return Side([*first, *(pieces[token] for token in others)], rows)
 
 
