@@ -19,6 +19,7 @@ from transduce.commands.distill import distill
 from transduce.commands.evaluate import evaluate
 from transduce.commands.export import export
 from transduce.commands.import_model import import_model
+from transduce.commands.fetch import fetch
 from transduce.commands.info import info
 from transduce.commands.options import options
 from transduce.commands.parse import parse
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "info": info,
     "export": export,
     "import": import_model,
+    "fetch": fetch,
     "options": options,
 }
 

@@ -141,23 +141,38 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
+class Transfer(NamedTuple):
+    """Where a download stands."""
+
+    name: str
+    step: int  # bytes that are there
+    steps: int  # bytes there will be; 0: unknown
+    bytes_per_second: float
+
+    def line(self) -> str:
+        """The most important first: a narrow terminal cuts off the end."""
+        left = duration((self.steps - self.step) / self.bytes_per_second) if self.bytes_per_second else "?"
+        of_all = f" of {self.steps / 1e6:,.1f} MB  {left} left" if self.steps else " MB"
+        return f"{self.step / 1e6:,.1f}{of_all}  {self.bytes_per_second / 1e6:,.1f} MB/s  {self.name}"
+
+
 class Display:
-    """The progress of a training: a line that moves on a terminal, a new line now and then elsewhere."""
+    """The progress of something long: a line that moves on a terminal, a new line now and then elsewhere."""
 
     def __init__(self) -> None:
         moves = sys.stderr.isatty() and not _people.is_dumb_terminal
         self._bar = _progress_bar() if moves else None
         self._shown = -math.inf  # when, on the monotonic clock
 
-    def show(self, progress: Progress) -> None:
-        """Tell where the training stands; call it as often as you like."""
+    def show(self, progress: Progress | Transfer) -> None:
+        """Tell where it stands; call it as often as you like."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return
         self._shown = now
         if self._bar:
             task = self._bar.task_ids[0]
-            self._bar.update(task, completed=progress.step, total=progress.steps, description=progress.line())
+            self._bar.update(task, completed=progress.step, total=progress.steps or None, description=progress.line())
             self._bar.refresh()
         else:
             say(progress.line())

@@ -1,0 +1,214 @@
+"""A corpus fetched whole: downloads, then aligned text files, and where they are from.
+
+OUT/train.en, train.de, valid.en …   a line for a sentence, line i of one the translation of line i of the other
+OUT/SOURCE.md, source.json           where it is from, under which licence, what was done: for people, for programs
+OUT/manifest.json                    sizes and SHA-256 of all of it
+OUT.downloads/                       what is downloaded, until OUT is there
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce.corpus.fetching.archive import members, open_member, optional_members, readable
+from transduce.corpus.fetching.download import digest, download
+from transduce.corpus.fetching.table import Corpus, Download, Part, Side
+from transduce.corpus.fetching.texts import Written, write_text
+from transduce.errors import UserError
+from transduce.files import ASIDE, to_json, verify, write_folder
+
+SOURCE, FACTS = "SOURCE.md", "source.json"
+LARGEST_NOTE = 1 << 20  # bytes of a licence that are kept
+
+
+class Fetched(NamedTuple):
+    """What there is now; pairs by split."""
+
+    folder: Path
+    languages: tuple[str, str]
+    recipe: str
+    pairs: dict[str, int]
+    repaired: int  # lines that were not UTF-8
+
+    def files(self, split: str) -> list[Path]:
+        """The two files of a split."""
+        return [self.folder / f"{split}.{language}" for language in self.languages]
+
+
+def already_fetched(name: str, out: Path) -> Fetched | None:
+    """What `out` holds, if it is this corpus; raises UserError if it is something else."""
+    try:
+        facts = json.loads((out / FACTS).read_bytes())
+        found = facts["corpus"]
+        fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
+    except (FileNotFoundError, NotADirectoryError):
+        if out.exists():
+            raise UserError(f"--out {out} exists already; name a new folder.") from None
+        return None
+    except (ValueError, LookupError, TypeError):
+        raise UserError(f"{out / FACTS} is damaged; remove {out}, and it is fetched again.") from None
+    if found != name:
+        raise UserError(f"--out {out} holds {found}; name another folder for {name}.")
+    verify(out)
+    return fetched
+
+
+def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
+    """Download a corpus and write it to the folder `out`, whole or not at all.
+
+    Downloads are kept in the folder `kept`, if one is given, and what is there already is used.
+    """
+    folder = kept or out.with_name(out.name + ".downloads")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
+    with _alone(folder):
+        paths = {each: download(each, folder) for each in corpus.downloads()}
+        for left in out.parent.glob(f".{out.name}{ASIDE}*"):  # by a process that was killed
+            shutil.rmtree(left)
+        with write_folder(out) as aside:
+            fetched = _write(corpus, paths, aside)._replace(folder=out)
+    if not kept:
+        shutil.rmtree(folder)
+    return fetched
+
+
+def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
+    written = _unpack(corpus, paths, folder)
+    pairs: dict[str, int] = {}
+    for split, parts in corpus.splits.items():
+        for number, part in enumerate(parts):
+            for side in (part.source, part.target):
+                _append(folder / f"{split}.{side.language}", folder / _aside(split, number, side))
+        pairs[split] = sum(written[_aside(split, number, part.source)].lines for number, part in enumerate(parts))
+    repaired = sum(each.repaired for each in written.values())
+    fetched = Fetched(folder, corpus.languages, corpus.recipe, pairs, repaired)
+    _write_notes(corpus, paths, folder)
+    _write_source(corpus, paths, fetched)
+    return fetched
+
+
+def _unpack(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> dict[str, Written]:
+    """Every side of every part as a file of its own; each archive is read once."""
+    written: dict[str, Written] = {}
+    for wanted, path in paths.items():
+        sides = [
+            (side, part, _aside(split, number, side))
+            for split, parts in corpus.splits.items()
+            for number, part in enumerate(parts)
+            for side in (part.source, part.target)
+            if side.download == wanted
+        ]
+        with readable(path):
+            if any(not side.member for side, _, _ in sides):
+                ((_, part, name),) = sides
+                with open_member(path) as stream, (folder / name).open("wb") as file:
+                    written[name] = write_text(stream, file, part.format)
+                continue
+            by_member = {side.member: (part, name) for side, part, name in sides}
+            for member, stream in members(path, by_member):
+                part, name = by_member[member]
+                with (folder / name).open("wb") as file:
+                    written[name] = write_text(stream, file, part.format)
+    for split, parts in corpus.splits.items():
+        for number, part in enumerate(parts):
+            _check_aligned(part, *(written[_aside(split, number, side)] for side in (part.source, part.target)))
+    return written
+
+
+def _check_aligned(part: Part, source: Written, target: Written) -> None:
+    names = [side.member or side.download.url for side in (part.source, part.target)]
+    if source.lines != target.lines:
+        raise UserError(
+            f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: they are not aligned."
+        )
+    if source.names != target.names:
+        raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
+    if not source.lines:
+        raise UserError(f"{names[0]} has no text; is its format in the table right?")
+
+
+def _aside(split: str, number: int, side: Side) -> str:
+    return f".{split}-{number}.{side.language}"
+
+
+def _append(whole: Path, part: Path) -> None:
+    """Put a file at the end of another."""
+    if not whole.exists():
+        part.rename(whole)
+        return
+    with whole.open("ab") as file, part.open("rb") as rest:
+        shutil.copyfileobj(rest, file, 1 << 20)
+    part.unlink()
+
+
+def _write_notes(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> None:
+    """Licences that lie in the archives."""
+    for parts in corpus.splits.values():
+        for part in parts:
+            for name, content in optional_members(paths[part.source.download], part.notes, LARGEST_NOTE).items():
+                (folder / Path(name).name).write_bytes(content)
+
+
+def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
+    downloads = [
+        {"url": each.url, "bytes": path.stat().st_size, "sha256": digest(path), "expected": each.checksum}
+        for each, path in paths.items()
+    ]
+    today = datetime.now(UTC).date().isoformat()
+    facts = {
+        "corpus": corpus.name,
+        "title": corpus.title,
+        "languages": corpus.languages,
+        "licence": corpus.licence,
+        "homepage": corpus.homepage,
+        "cite": corpus.cite,
+        "recipe": corpus.recipe,
+        "pairs": fetched.pairs,
+        "repaired": fetched.repaired,
+        "fetched": today,
+        "downloads": downloads,
+    }
+    (fetched.folder / FACTS).write_text(to_json(facts), encoding="utf-8")
+    lines = [
+        f"# {corpus.title}",
+        "",
+        f"Licence: {corpus.licence}",
+        *([f"Homepage: {corpus.homepage}"] if corpus.homepage else []),
+        *([f"To be cited: {corpus.cite}"] if corpus.cite else []),
+        "",
+        f"Fetched as `{corpus.name}` on {today}. Taken out of archives and mark-up, and joined in this order:",
+        "",
+        *(f"* {split}: {fetched.pairs[split]:,} pairs: {_origin(parts)}" for split, parts in corpus.splits.items()),
+        "",
+        "From:",
+        "",
+        *(f"* {each['url']} ({each['bytes']:,} bytes, SHA-256 {each['sha256']})" for each in downloads),
+    ]
+    if fetched.repaired:
+        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; they are U+FFFD now."]
+    (fetched.folder / SOURCE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _origin(parts: tuple[Part, ...]) -> str:
+    return ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Refuse to download where another process does."""
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UserError(f"Another transduce is downloading to {folder}; wait for it.") from None
+    finally:
+        os.close(lock)
