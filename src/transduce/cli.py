@@ -18,8 +18,8 @@ from transduce.commands.demo import demo
 from transduce.commands.distill import distill
 from transduce.commands.evaluate import evaluate
 from transduce.commands.export import export
-from transduce.commands.import_model import import_model
 from transduce.commands.fetch import fetch
+from transduce.commands.import_model import import_model
 from transduce.commands.info import info
 from transduce.commands.options import options
 from transduce.commands.parse import parse

@@ -133,7 +133,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     entry = entries[name]
     corpus, _, version = (rest.pop(0) if entry.catalogue and rest else "").partition("/")
     languages = _languages(entry, rest, text)
-    if entry.catalogue and not corpus or any(each and not NAME.fullmatch(each) for each in (corpus, version)):
+    if (entry.catalogue and not corpus) or any(each and not NAME.fullmatch(each) for each in (corpus, version)):
         raise UserError(f"'{text}' doesn't say which corpus of {name}; write {_example(entry)}.")
     return entry, Request(text, name, corpus, version, languages)
 
@@ -225,7 +225,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     entry = Entry(name, facts, splits)
     if facts["languages"] != "any" and not isinstance(facts["languages"], list):
         raise UserError(f'{where}: languages is a list of pairs, or "any".')
-    if not entry.pairs and facts["languages"] != "any" or not splits:
+    if (not entry.pairs and facts["languages"] != "any") or not splits:
         raise UserError(f"{where}: a corpus has languages, and a part: [[{name}.train]].")
     for split, parts in splits.items():
         if not SPLIT.fullmatch(split):
