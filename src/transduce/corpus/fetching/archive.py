@@ -51,18 +51,16 @@ class _Bounded(io.RawIOBase):
         return len(block)
 
 
-@contextmanager
-def open_member(path: Path) -> Iterator[IO[bytes]]:
-    """A download that is one file, decompressed if it is compressed."""
-    with readable(path), path.open("rb") as file:
-        yield _bounded(_decompressed(file), path)
-
-
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
     """The wanted members in the archive's order, decompressed; each is read before the next is asked for.
 
-    To be used inside `readable`. Raises UserError for a member that is no plain file, is there twice, or not at all.
+    The member "" is the whole file, which then is no archive. To be used inside `readable`. Raises UserError for a
+    member that is no plain file, is there twice, or not at all.
     """
+    if "" in wanted:
+        with path.open("rb") as file:
+            yield "", _bounded(_decompressed(file), path)
+        return
     missing = set(wanted)
     for name, stream in (_zip if _is_zip(path) else _tar)(path, frozenset(wanted)):
         if name not in missing:
@@ -97,7 +95,9 @@ def _tar(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]
     """One pass from front to end, in which what is skipped is counted as well."""
     with path.open("rb") as file:
         raw = _Bounded(_decompressed(file), _bound(path), path)
-        with tarfile.open(fileobj=cast(IO[bytes], io.BufferedReader(raw, tarfile.RECORDSIZE)), mode="r|") as archive:
+        raw.headers = HEADERS  # of the first member, which are read when the archive is opened
+        content = cast(IO[bytes], io.BufferedReader(raw, tarfile.RECORDSIZE))
+        with tarfile.open(fileobj=content, mode="r|") as archive:
             while entry := _next(archive, raw):
                 if not entry.isreg() or entry.issparse():
                     if entry.name in wanted:
@@ -107,8 +107,13 @@ def _tar(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]
                 if entry.name in wanted:
                     member = _bounded(_decompressed(stream), path)
                     yield entry.name, member
-                while stream.read(io.DEFAULT_BUFFER_SIZE * 8):
-                    pass  # so that only headers are between two members
+                _drain(stream)  # so that only headers are between two members
+        _drain(content)  # behind the end is the checksum of the compressed data
+
+
+def _drain(stream: IO[bytes]) -> None:
+    while stream.read(1 << 16):
+        pass
 
 
 def _next(archive: tarfile.TarFile, raw: _Bounded) -> tarfile.TarInfo | None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.corpus.fetching.archive import members, open_member, optional_members, readable
+from transduce.corpus.fetching.archive import members, optional_members, readable
 from transduce.corpus.fetching.download import digest, download
 from transduce.corpus.fetching.table import Corpus, Download, Part, Side
 from transduce.corpus.fetching.texts import Written, write_text
@@ -99,24 +99,18 @@ def _unpack(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> dict[s
     """Every side of every part as a file of its own; each archive is read once."""
     written: dict[str, Written] = {}
     for wanted, path in paths.items():
-        sides = [
-            (side, part, _aside(split, number, side))
+        sides = {
+            side.member: (_aside(split, number, side), part.format)
             for split, parts in corpus.splits.items()
             for number, part in enumerate(parts)
             for side in (part.source, part.target)
             if side.download == wanted
-        ]
+        }
         with readable(path):
-            if any(not side.member for side, _, _ in sides):
-                ((_, part, name),) = sides
-                with open_member(path) as stream, (folder / name).open("wb") as file:
-                    written[name] = write_text(stream, file, part.format)
-                continue
-            by_member = {side.member: (part, name) for side, part, name in sides}
-            for member, stream in members(path, by_member):
-                part, name = by_member[member]
+            for member, stream in members(path, sides):
+                name, kind = sides[member]
                 with (folder / name).open("wb") as file:
-                    written[name] = write_text(stream, file, part.format)
+                    written[name] = write_text(stream, file, kind)
     for split, parts in corpus.splits.items():
         for number, part in enumerate(parts):
             _check_aligned(part, *(written[_aside(split, number, side)] for side in (part.source, part.target)))

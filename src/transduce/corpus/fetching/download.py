@@ -30,6 +30,7 @@ from transduce.journal import Display, Transfer, say
 TIMEOUT = 30.0  # seconds without a byte
 ATTEMPTS = 6  # one behind the other that bring nothing new
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds between them; doubled each time
+SHORT = 1.0  # seconds; what takes no longer shows no progress
 BLOCK = 1 << 18
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # what a server says that may say something else a little later
 PARTIAL, UNSATISFIABLE = 206, 416
@@ -117,7 +118,7 @@ def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]
             failures = 0 if progress() > before else failures + 1
             reason, wait = str(error), 0.0
         except urllib.error.HTTPError as error:
-            reason, wait = f"it answers {error.code} {error.reason}", _asked_to_wait(error)
+            reason, wait = " ".join(f"it answers {error.code} {error.reason}".split()), _asked_to_wait(error)
             error.close()
             if error.code not in PASSING:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
@@ -182,9 +183,10 @@ def _receive(answer: Any, file: IO[bytes], offset: int, total: int, display: Dis
     began, done = time.monotonic(), offset
     while block := answer.read1(BLOCK):
         file.write(block)
+        file.flush()  # what has come shall not come again if this process is killed
         done += len(block)
-        display.show(Transfer(name, done, total, (done - offset) / max(time.monotonic() - began, 1e-3)))
-    file.flush()
+        if time.monotonic() - began > SHORT:
+            display.show(Transfer(name, done, total, (done - offset) / max(time.monotonic() - began, 1e-3)))
     os.fsync(file.fileno())
     if total and done < total:
         raise _PassingError(f"the connection ended after {done:,} of {total:,} bytes")

@@ -11,7 +11,7 @@ KILO = 1024  # sizes in the catalogue are in KiB
 
 
 def look_up(entry: Entry, request: Request) -> Found:
-    """The newest version of a corpus for two languages; raises UserError if there is none or the catalogue is silent."""
+    """The newest version of a corpus for two languages; raises UserError if there is none, or no answer."""
     source, target = request.languages
     url = fill(entry.catalogue, corpus=request.corpus, source=source, target=target, version="latest")
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"

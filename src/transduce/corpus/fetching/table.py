@@ -152,6 +152,7 @@ def choose(entry: Entry, request: Request, found: Found | None = None) -> Corpus
         }
     except KeyError as error:
         raise UserError(f"The table has no value of {entry.name} for the language {error}.") from None
+    _check_once(entry.name, [part for parts in splits.values() for part in parts])
     facts = {name: str(entry.facts.get(name, "")) for name in FACTS}
     recipe = facts["recipe"] if request.languages in entry.pairs[:1] else ""
     known = {split: parts for split, parts in splits.items() if parts}
@@ -159,6 +160,16 @@ def choose(entry: Entry, request: Request, found: Found | None = None) -> Corpus
     return Corpus(
         request.text, title, request.languages, facts["licence"], facts["homepage"], facts["cite"], recipe, known
     )
+
+
+def _check_once(name: str, parts: list[Part]) -> None:
+    """Refuse what would be the same text twice, or a file that is an archive here and a text there."""
+    seen: dict[Download, set[str]] = {}
+    for side in (side for part in parts for side in (part.source, part.target)):
+        members = seen.setdefault(side.download, set())
+        if side.member in members or (members and "" in (*members, side.member)):
+            raise UserError(f"The table takes {side.member or 'the whole'} of {side.download.url} twice for {name}.")
+        members.add(side.member)
 
 
 def fill(pattern: str, **values: str) -> str:
@@ -222,9 +233,12 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     for key in ("title", "licence", "languages"):
         if key not in facts:
             raise UserError(f"{where}: {key} is missing.")
+    if facts["languages"] != "any":
+        if not isinstance(facts["languages"], list):
+            raise UserError(f'{where}: languages is a list of pairs, or "any".')
+        for each in facts["languages"]:
+            _pair(str(each), where)
     entry = Entry(name, facts, splits)
-    if facts["languages"] != "any" and not isinstance(facts["languages"], list):
-        raise UserError(f'{where}: languages is a list of pairs, or "any".')
     if (not entry.pairs and facts["languages"] != "any") or not splits:
         raise UserError(f"{where}: a corpus has languages, and a part: [[{name}.train]].")
     for split, parts in splits.items():
