@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce import journal
-from transduce.journal import Display, Journal, Progress, duration, read_events, say
+from transduce.journal import Display, Journal, Progress, Transfer, duration, read_events, say
 
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 events = st.lists(st.tuples(st.text(), st.dictionaries(st.sampled_from(["step", "loss", "note", "bleu"]), values)))
@@ -133,3 +133,8 @@ def test_on_a_terminal_one_line_moves_below_those_that_stay() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_download_says_how_much_is_left() -> None:
+    assert Transfer("a.tgz", 30_000_000, 90_000_000, 2e6).line() == "30.0 of 90.0 MB  0:00:30 left  2.0 MB/s  a.tgz"
+    assert Transfer("a.tgz", 30_000_000, 0, 2e6).line() == "30.0 MB  2.0 MB/s  a.tgz"

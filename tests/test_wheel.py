@@ -42,6 +42,11 @@ def test_its_recipes_are_found(installed, recipe):
     assert "nothing to train on" in done.stderr and done.returncode == 2  # the recipe was read
 
 
+def test_its_table_of_corpora_is_found(installed):
+    done = run(installed, "fetch")
+    assert (done.returncode, "multi30k" in done.stdout) == (0, True), done.stderr
+
+
 def test_its_phrasebook_speaks(installed):
     code = "from transduce.corpus.phrasebook import split; print(split(3, 2, seed=1)[0][0].german)"
     environment = os.environ | {"PYTHONPATH": str(installed)}

@@ -90,12 +90,12 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 def _size(corpus: Corpus) -> str:
     """How large its downloads are, as far as that is known."""
     sizes = [each.size for each in corpus.downloads()]
-    known = _megabytes(sum(sizes))
+    known = _bytes(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def _say_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
@@ -107,7 +107,7 @@ def _say_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
             *([("homepage", corpus.homepage)] if corpus.homepage else []),
             *([("to be cited", corpus.cite)] if corpus.cite else []),
             ("download", _size(corpus)),
-            *(("", f"{each.url}  {_megabytes(each.size) if each.size else ''}") for each in corpus.downloads()),
+            *(("", f"{each.url}  {_bytes(each.size) if each.size else ''}") for each in corpus.downloads()),
             *([("to", f"{out}, by way of {downloads or f'{out}.downloads'}")] if out else []),
         ]
     )
