@@ -244,19 +244,25 @@ def test_a_killed_process_goes_on(site: Site, tmp_path: Path, capsys: pytest.Cap
     assert [asked.range for asked in site.asked] == ["", "bytes=2000-"]
 
 
+OLD = {
+    "longer": tar(MEMBERS | {"other": bytes(90_000)}, "w"),
+    "as long": tar(MEMBERS | {"data/train.en": ENGLISH.upper()}, "w"),
+}
+
+
 @pytest.mark.parametrize("checks_condition", [True, False])
 @pytest.mark.parametrize("checksum", ["right", ""])
+@pytest.mark.parametrize("old", OLD)
 def test_a_file_that_changes_is_begun_anew(
-    checks_condition: bool, checksum: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: str, checksum: str, checks_condition: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where the server sends the end of the new version behind the beginning of the old one."""
-    new = tar(MEMBERS | {"other": b"o" * 5000})
-    offer(site, tmp_path, new)
+    """Also where the server would send the end of the new version behind the beginning of the old one."""
+    new = tar(MEMBERS, "w")
     arguments = offer(site, tmp_path, new, checksum)
     site.checks_condition = checks_condition
 
     def change(handler: Handler) -> None:
-        site.files["/a.tgz"] = tar(MEMBERS)
+        site.files["/a.tgz"] = OLD[old]
         handler.answer(cut=1000)
         site.files["/a.tgz"] = new
 
@@ -356,6 +362,16 @@ def test_a_full_disk(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "1,000,000,000,000,000,000 bytes are to come" in refused(
         capsys, *arguments[:3], tmp_path / "again", *arguments[4:]
     )
+
+
+def test_a_disk_that_can_not_be_written_to(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which is not mistaken for a network that may be better in a moment."""
+    arguments = offer(site, tmp_path)
+    part = tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + ".part")
+    part.mkdir(parents=True)
+    assert "Is a directory; choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
+    assert len(site.asked) == 1
+    assert "Not a directory" in refused(capsys, *arguments, "--downloads", tmp_path / "table.toml/kept")
 
 
 # Redirects and proxies

@@ -17,9 +17,11 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from transduce.corpus.fetching.table import Download
@@ -61,7 +63,7 @@ def download(wanted: Download, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
         with Display() as display:
-            _persist(wanted, part, display)
+            _repeat(lambda: _continue(wanted, part, display), wanted.url, lambda: _size(part))
         _check(wanted, part)
         part.rename(path)
         _note_of(part).unlink(missing_ok=True)
@@ -93,20 +95,6 @@ def digest(path: Path, algorithm: str = "sha256") -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
-def _persist(wanted: Download, part: Path, display: Display) -> None:
-    """Go on with a partial file until it is whole."""
-
-    def attempt() -> None:
-        _continue(wanted, part, display)
-
-    try:
-        _repeat(attempt, wanted.url, lambda: part.stat().st_size if part.exists() else 0)
-    except OSError as error:
-        if not is_full(error):
-            raise
-        raise UserError(f"There is no room for {part} ({error}); make room, and it goes on from there.") from error
-
-
 def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
     """Try until it succeeds or nothing new comes; raises UserError if the server says no, or too often nothing."""
     failures = 0
@@ -124,8 +112,6 @@ def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
             failures += 1
         except (OSError, http.client.HTTPException) as error:
-            if is_full(error):
-                raise
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise UserError(
@@ -143,7 +129,7 @@ def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]
 def _continue(wanted: Download, part: Path, display: Display) -> None:
     """One attempt: ask for what is missing, or for everything if that can't be told apart from another version."""
     known = _read_note(part)
-    size = part.stat().st_size if part.exists() else 0
+    size = _size(part)
     goes_on = size > 0 and known is not None and known.url == wanted.url and bool(known.validator or wanted.checksum)
     headers = _headers()
     if goes_on and known:
@@ -162,14 +148,16 @@ def _continue(wanted: Download, part: Path, display: Display) -> None:
         raise _PassingError("what is there is not part of it, it is begun anew") from None
     with answer:
         offset, total = _place(answer)
-        if offset not in (0, size) or (offset and known and known.total not in (0, total)):
+        now = _Known(wanted.url, _validator(answer.headers), total)
+        if offset and (offset != size or not known or not _same(known, now)):
             part.unlink()
             raise _PassingError("the file has changed, it is begun anew")
         _check_room(part, total - offset)
-        write_text(_note_of(part), json.dumps(_Known(wanted.url, _validator(answer.headers), total)))
-        with part.open("r+b" if offset else "wb") as file:
-            file.seek(offset)
-            _receive(answer, file, offset, total, display, part.name.removesuffix(".part"))
+        write_text(_note_of(part), json.dumps(now))
+        with _writing(part):
+            file = part.open("r+b" if offset else "wb", buffering=0)  # what has come shall not come again
+        with file:
+            _receive(answer, file, part, offset, total, display)
 
 
 def _check_room(part: Path, needed: int) -> None:
@@ -178,27 +166,46 @@ def _check_room(part: Path, needed: int) -> None:
         raise UserError(f"There is no room for {part}: {needed:,} bytes are to come, {free:,} are free; make room.")
 
 
-def _receive(answer: Any, file: IO[bytes], offset: int, total: int, display: Display, name: str) -> None:
+def _receive(answer: Any, file: FileIO, part: Path, offset: int, total: int, display: Display) -> None:
     """Write what comes behind `offset`; raises _PassingError if it ends before `total`."""
     began, done = time.monotonic(), offset
+    file.seek(offset)
     while block := answer.read1(BLOCK):
-        file.write(block)
-        file.flush()  # what has come shall not come again if this process is killed
+        with _writing(part):
+            written = file.write(block)
+            while written < len(block):  # as on a disk that is nearly full
+                written += file.write(block[written:])
         done += len(block)
-        if time.monotonic() - began > SHORT:
-            display.show(Transfer(name, done, total, (done - offset) / max(time.monotonic() - began, 1e-3)))
-    os.fsync(file.fileno())
+        if (seconds := time.monotonic() - began) > SHORT:
+            display.show(Transfer(part.stem, done, total, (done - offset) / seconds))
+    with _writing(part):
+        os.fsync(file.fileno())
     if total and done < total:
         raise _PassingError(f"the connection ended after {done:,} of {total:,} bytes")
     if total and done > total:
         raise _PassingError("more came than was announced")
 
 
+@contextmanager
+def _writing(part: Path) -> Iterator[None]:
+    """Tell what is wrong with the disk apart from what is wrong with the network."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise UserError(f"There is no room for {part} ({error}); make room, and it goes on from there.") from error
+        raise UserError(f"{part} can't be written: {error.strerror}; choose another place.") from error
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _place(answer: Any) -> tuple[int, int]:
     """Where in the file the answer begins, and how long the file is (0: unknown)."""
-    length = int(answer.headers.get("Content-Length") or 0)
     if answer.status != PARTIAL:
-        return 0, length
+        length = answer.headers.get("Content-Length", "")
+        return 0, int(length) if length.isdecimal() else 0
     match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", answer.headers.get("Content-Range", ""))
     if not match:
         raise _PassingError("it doesn't say which part of the file it sends")
@@ -232,6 +239,12 @@ def _check(wanted: Download, path: Path) -> None:
         f"{wanted.url} is not what the table expects: its {algorithm} is {found}, not {expected} "
         f"({size:,} bytes, removed); {hint}"
     )
+
+
+def _same(before: _Known, now: _Known) -> bool:
+    """Whether two answers are about the same version, whatever the server makes of If-Range."""
+    sizes, validators = {before.total, now.total} - {0}, {before.validator, now.validator} - {""}
+    return len(sizes) <= 1 and len(validators) <= 1
 
 
 def _note_of(part: Path) -> Path:
