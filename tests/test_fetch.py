@@ -238,6 +238,7 @@ def test_a_killed_process_goes_on(site: Site, tmp_path: Path, capsys: pytest.Cap
             time.sleep(0.01)
         assert "Another transduce is downloading" in refused(capsys, *arguments)
         process.kill()
+    (tmp_path / ".toy.aside-1234").mkdir()  # as if it had been killed while unpacking
     assert not (tmp_path / "toy").exists()
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)

@@ -200,9 +200,12 @@ def _alone(folder: Path) -> Iterator[None]:
     """Refuse to download where another process does."""
     lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"Another transduce is downloading to {folder}; wait for it.") from None
+        except OSError:
+            pass  # a file system without locks, as some of clusters are
         yield
-    except BlockingIOError:
-        raise UserError(f"Another transduce is downloading to {folder}; wait for it.") from None
     finally:
         os.close(lock)
