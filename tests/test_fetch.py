@@ -627,6 +627,14 @@ def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "is not TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
 
 
+def test_the_table_in_the_documentation() -> None:
+    page = (Path(__file__).parents[1] / "docs/corpora.md").read_text(encoding="utf-8")
+    text = page.split("```toml")[1].split("```")[0].replace("sha256:…", f"sha256:{'0' * 64}")
+    corpus = choose(*find(read_table(text, "corpora.md"), "manuals:en-fr"))
+    assert {split: len(parts) for split, parts in corpus.splits.items()} == {"train": 2, "test": 1}
+    assert corpus.downloads()[2].url == "https://intranet.example/2026.fr.gz"
+
+
 def test_the_table_that_comes_with_transduce() -> None:
     entries = read_table(
         (files("transduce.corpus.fetching") / "corpora.toml").read_text(encoding="utf-8"), "corpora.toml"
