@@ -1,5 +1,6 @@
 """`transduce fetch`, from a server that fails in every way: what is written is whole, or absent."""
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -25,8 +26,9 @@ from hypothesis import strategies as st
 from command_line import run
 from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
 from transduce.corpus.fetching import archive, download
-from transduce.corpus.fetching.table import choose, find, read_table
+from transduce.corpus.fetching.table import FACTS, KEYS, choose, find, read_table
 from transduce.corpus.fetching.texts import write_text
+from transduce.errors import UserError
 from transduce.files import verify
 
 ENGLISH = b"".join(b"A dog runs %d times.\n" % number for number in range(3000))
@@ -602,6 +604,7 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
         ({"train": None}, "a corpus has languages, and a part"),
         ({"train": [{"member": "x"}]}, "url is missing"),
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
+        ({"train": [{"url": "https://["}]}, "begins with https"),
         ({"train": [{"url": "https://a/{lang}"}]}, "{lang}"),
         ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum 123"),
         ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "format is one of"),
@@ -625,6 +628,41 @@ def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
     (tmp_path / "table.toml").write_text("a = ")
     assert "is not TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
+
+
+odd_values = st.sampled_from(
+    [
+        0,
+        -1,
+        1.5,
+        True,
+        "",
+        "x",
+        "{",
+        "{}",
+        "{source.x}",
+        "{0}",
+        "https://a/b",
+        "https://[",
+        [],
+        ["en-de"],
+        ["x", 1],
+        {},
+        {"en": 1},
+    ]
+)
+
+
+@given(
+    facts=st.dictionaries(st.sampled_from([*FACTS, "train", "test"]), odd_values, max_size=2),
+    fields=st.dictionaries(st.sampled_from(KEYS), odd_values, max_size=3),
+)
+def test_every_mistake_is_told(facts: dict[str, Any], fields: dict[str, Any]) -> None:
+    toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}
+    toy |= {"train": [{"url": "https://a/{language}"} | fields]} | facts
+    with contextlib.suppress(UserError):
+        entry, request = find(read_table(tomli_w.dumps({"toy": toy}), "table.toml"), "toy:en-de")
+        choose(entry, request)
 
 
 def test_the_table_in_the_documentation() -> None:

@@ -11,7 +11,7 @@ import difflib
 import re
 import string
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -233,6 +233,8 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     for key in ("title", "licence", "languages"):
         if key not in facts:
             raise UserError(f"{where}: {key} is missing.")
+    for key in (key for key in facts if key != "languages"):
+        _check_pattern(facts[key], f"{where}: {key}")
     if facts["languages"] != "any":
         if not isinstance(facts["languages"], list):
             raise UserError(f'{where}: languages is a list of pairs, or "any".')
@@ -250,29 +252,49 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_part(fields: Any, where: str) -> None:
-    if not isinstance(fields, dict) or not isinstance(fields.get("url"), str):
+    if not isinstance(fields, dict) or "url" not in fields:
         raise UserError(f"{where}: url is missing.")
     _refuse_unknown(fields, KEYS, where)
-    address = urlsplit(fields["url"])
-    if address.scheme not in ("http", "https") or not address.hostname:
+    for key in ("url", "member", "source", "target", "format"):
+        _check_pattern(fields.get(key, ""), f"{where}: {key}")
+    if not _is_address(fields["url"]):
         raise UserError(f"{where}: {fields['url']} is no address that begins with https:// or http://.")
     if fields.get("format", "text") not in FORMATS:
         raise UserError(f"{where}: format is one of {', '.join(FORMATS)}.")
-    for key, patterns in (
-        ("url", fields["url"]),
-        *((key, fields.get(key, "")) for key in ("member", "source", "target")),
-    ):
-        for place in _places(patterns):
-            if place not in PLACEHOLDERS:
-                raise UserError(f"{where}: {key} has {{{place}}}; there are {', '.join(PLACEHOLDERS)}.")
-    sums = fields.get("checksum", "")
-    for each in sums.values() if isinstance(sums, dict) else [sums]:
-        if each and not CHECKSUM.fullmatch(each):
+    for each in _values(fields.get("checksum", "")):
+        if each != "" and not CHECKSUM.fullmatch(str(each)):
             raise UserError(f"{where}: checksum {each} is not sha256: or md5: and so many hexadecimal digits.")
+    if not all(type(each) is int and each >= 0 for each in _values(fields.get("bytes", 0))):
+        raise UserError(f"{where}: bytes is a number.")
+    notes = fields.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(each, str) for each in notes):
+        raise UserError(f"{where}: notes is a list of names.")
 
 
-def _places(pattern: str) -> Iterator[str]:
-    return (name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None)
+def _is_address(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
+
+
+def _check_pattern(pattern: Any, where: str) -> None:
+    """Refuse what is no text, or has places that nothing can fill."""
+    if not isinstance(pattern, str):
+        raise UserError(f"{where} is a text.")
+    try:
+        places = {name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None}
+        pattern.format_map(dict.fromkeys(PLACEHOLDERS, "x"))
+    except (ValueError, LookupError, AttributeError):
+        places = {pattern}
+    if not places <= set(PLACEHOLDERS):
+        known = ", ".join(PLACEHOLDERS)
+        raise UserError(f"{where}, {pattern}, has something in braces that nothing is known of; there are {known}.")
+
+
+def _values(of: Any) -> list[Any]:
+    """One for all languages, or one for each."""
+    return list(of.values()) if isinstance(of, dict) else [of]
 
 
 def _refuse_unknown(fields: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
