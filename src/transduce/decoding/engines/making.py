@@ -48,8 +48,8 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             continue
         check = _compare(own, config.decode, requests, expected, found)
         say(
-            f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search, "
-            f"all {check.worse:.4f} worse on average (log-probability / length penalty)"
+            f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search; "
+            f"their scores are {check.worse:.4f} lower on average"
         )
         if check.worse <= TOLERANCE:
             check = check._replace(compute_type=compute_type)
