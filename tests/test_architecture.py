@@ -15,7 +15,7 @@ FLOORS = [
     {"corpus", "tokens", "model"},
     {"bundle", "preparation", "ranks"},
     {"training", "decoding", "evaluation"},
-    {"runs", "parsing", "inspection", "export", "scale"},
+    {"runs", "parsing", "inspection", "export", "scale", "doctor"},
     {"serving", "paper"},
     {"commands"},
     {"cli"},

@@ -20,11 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.corpus import plain
-from transduce.corpus.clean import CHUNK, LINES_KEPT, Cleaning, Rules, clean
+from transduce.corpus.clean import CHUNK, LINES_KEPT, Cleaning, clean
 from transduce.corpus.hashes import Hashes
 from transduce.corpus.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
 from transduce.corpus.holdout import sentences as hashes_of
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
+from transduce.corpus.rules import Rules
 from transduce.corpus.spool import Spool, Texts
 from transduce.errors import UserError
 

@@ -16,6 +16,7 @@ from transduce.commands.attention import attention
 from transduce.commands.average import average
 from transduce.commands.demo import demo
 from transduce.commands.distill import distill
+from transduce.commands.doctor import doctor
 from transduce.commands.evaluate import evaluate
 from transduce.commands.export import export
 from transduce.commands.fetch import fetch
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "import": import_model,
     "fetch": fetch,
     "options": options,
+    "doctor": doctor,
 }
 
 SEVERAL_FILES = ("--train", "--valid", "--test")  # which a value behind = would end

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from transduce.config import DataConfig
-from transduce.corpus.clean import TOO_LONG, Cleaning, Rules, clean
+from transduce.corpus.clean import TOO_LONG, Cleaning, clean
 from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
 from transduce.corpus.pairs import TREES, Origin, Pair, read_pairs
 from transduce.corpus.plain import suffixes
+from transduce.corpus.rules import Rules
 from transduce.corpus.spool import Spool, Texts
 from transduce.corpus.trees import ALL_MARKS
 from transduce.errors import UserError

@@ -1,39 +1,30 @@
-"""Which pairs are no use to train on: rules that count what they leave out, with the lines."""
+"""Which pairs are no use to train on: what breaks a rule is left out and counted, with the lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import NamedTuple
+from itertools import compress, islice
+from operator import not_
 
-from transduce.corpus.hashes import Hashes, hash_text
+from transduce.corpus.hashes import Hashes
 from transduce.corpus.pairs import Origin, Pair
+from transduce.corpus.rules import (
+    DUPLICATE,
+    MEANINGS,
+    NEAR_DUPLICATE,
+    Checker,
+    Rules,
+    Sides,
+    first_rule,
+)
 
-EMPTY, LINE_BREAK, RATIO, DUPLICATE = "empty", "line-break", "ratio", "duplicate"
 TOO_LONG, CUT_OFF = "too-long", "cut-off"
-MEANINGS = {
-    EMPTY: "a blank side",
-    LINE_BREAK: "a line break inside a text",
-    RATIO: "one side too long for the other, see data.max_ratio",
-    DUPLICATE: "the repetition of an earlier pair",
+OTHER_MEANINGS = {
     TOO_LONG: "more tokens than data.max_length",
     CUT_OFF: "a translation that was cut off at the length limit",
 }
-RATIO_SLACK = 10  # characters: "Ja." and "Yes, I do." are a good pair at any ratio
 LINES_KEPT = 10_000  # per rule; the counts are exact beyond it
 CHUNK = 10_000  # pairs looked at together
-
-
-class Rules(NamedTuple):
-    """What is left out besides blank sides and line breaks, which no model can learn from.
-
-    A pair breaks `max_ratio` (0: any ratio is good) if its longer side has more than `max_ratio`
-    times the characters of the shorter one, and 10 more, without surrounding blanks.
-    `deduplicate` keeps the first of pairs that are equal to the character.
-    """
-
-    max_ratio: float
-    deduplicate: bool
 
 
 @dataclass
@@ -59,7 +50,7 @@ class Cleaning:
     def sentences(self) -> list[str]:
         """One line for every rule that left something out, the most frequent first."""
         return [
-            f"Left out {number:,} of {self.read:,} pairs for {MEANINGS.get(rule, rule)}; "
+            f"Left out {number:,} of {self.read:,} pairs for {(MEANINGS | OTHER_MEANINGS)[rule]}; "
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."
             for rule, number in self.counts.most_common()
         ]
@@ -70,30 +61,24 @@ def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> Iterator[Pai
 
     Repetitions are found within one call, by hashes of 64 bits: at most 20 bytes of memory per pair.
     """
-    seen, stream = Hashes(), iter(pairs)
+    stream, checker = iter(pairs), None
+    seen, nearly_seen = Hashes(), Hashes()
     while chunk := list(islice(stream, CHUNK)):
         report.read += len(chunk)
-        broken = [_broken_rule(pair, rules.max_ratio) for pair in chunk]
+        sides = Sides([pair.source for pair in chunk], [pair.target for pair in chunk])
+        checker = checker or Checker(rules, [side.texts for side in sides.both])
+        broken = [first_rule(int(flags)) if flags else None for flags in checker.check(sides)]
+        good = [place for place, rule in enumerate(broken) if rule is None]
         if rules.deduplicate:
-            good = [place for place, rule in enumerate(broken) if rule is None]
-            hashes = [hash_text(f"{chunk[place].source}\n{chunk[place].target}") for place in good]
-            for place, is_new in zip(good, seen.add(hashes), strict=True):
-                if not is_new:
-                    broken[place] = DUPLICATE
+            is_new = seen.add(sides.exact_hashes(good))
+            for place in compress(good, map(not_, is_new)):
+                broken[place] = DUPLICATE
+            good = list(compress(good, is_new))
+        if NEAR_DUPLICATE in rules.others:
+            for place in compress(good, map(not_, nearly_seen.add(sides.near_hashes(good)))):
+                broken[place] = NEAR_DUPLICATE
         for pair, rule in zip(chunk, broken, strict=True):
             if rule:
                 report.count(rule, pair.origin)
             else:
                 yield pair
-
-
-def _broken_rule(pair: Pair, max_ratio: float) -> str | None:
-    """The first rule that the pair breaks by itself."""
-    source, target = len(pair.source.strip()), len(pair.target.strip())
-    if not source or not target:
-        return EMPTY
-    if "\n" in pair.source or "\n" in pair.target:
-        return LINE_BREAK
-    if max_ratio > 0 and max(source, target) > max_ratio * min(source, target) + RATIO_SLACK:
-        return RATIO
-    return None

@@ -1,0 +1,225 @@
+"""What `transduce doctor` does with a corpus: have it examined, print what was found, write the page and the rest."""
+
+import difflib
+import json as json_format
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.commands.output import check_output, print_table, write_lines
+from transduce.errors import UserError
+from transduce.journal import say, telling
+from transduce.machine import cores
+
+if TYPE_CHECKING:
+    from transduce.corpus.examination import Examination, Finding, Misaligned
+    from transduce.corpus.rules import Rules
+
+SHOWN = 2  # examples of each rule in a terminal
+WIDTH = 100  # characters of a text that a terminal shows
+RARE = 12  # characters that are named
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command was asked for, see `doctor`."""
+
+    languages: tuple[str, str] = ("", "")
+    test: tuple[str, ...] = ()
+    vocabulary: Path | None = None
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    out: Path | None = None
+    json: bool = False
+    fix: tuple[str, ...] = ()
+    threads: int = 0
+
+
+def check_corpus(files: Sequence[str], options: Options) -> None:
+    """Read it once, report, and with --fix read it once more to write what is kept."""
+    from transduce.corpus.examination import examine, findings  # numpy: too slow for --help
+    from transduce.corpus.mending import copies_lines
+    from transduce.corpus.pairs import read_pairs
+    from transduce.corpus.plain import STANDARD_INPUT
+    from transduce.inspection.checkup import checkup_page
+
+    for output in [*([options.out] if options.out else []), *map(Path, options.fix)]:
+        check_output(output, files, "--out" if output == options.out else "--fix")
+    if options.fix and set(files) & set(STANDARD_INPUT):
+        raise UserError("--fix reads the corpus twice, which standard input does not allow; give it as a file.")
+    copies = bool(options.fix) and copies_lines(files, options.fix)
+    rules, languages = _rules(options), (options.languages[0] or "source", options.languages[1] or "target")
+    began = time.monotonic()
+    pairs = telling(read_pairs(files, languages), "pairs examined")
+    examination = examine(pairs, rules, options.threads or cores())
+    seconds = time.monotonic() - began
+    found, uncovered = findings(examination), _uncovered(examination, options.vocabulary)
+    if options.json:
+        print(json_format.dumps(_as_json(examination, found, uncovered, seconds), ensure_ascii=False, indent=1))
+    else:
+        _print(examination, found, uncovered, seconds, files)
+    if options.out:
+        page = checkup_page(" + ".join(Path(file).name for file in files), examination, found, uncovered)
+        write_lines(options.out, [page])
+        say(f"Written: {options.out}")
+    if options.fix:
+        _fix(files, languages, options.fix, examination, copies)
+
+
+def _rules(options: Options) -> "Rules":
+    """Those that are asked for, if what they need is there."""
+    from transduce.corpus.rules import DUPLICATE, EMPTY, LANGUAGE_RULES, LINE_BREAK, OTHERS, RATIO, TEST, Rules
+
+    known = (DUPLICATE, *OTHERS)
+    for name in (*options.only, *options.without):
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}."
+            always = f"{name} is always looked at; " if name in (EMPTY, LINE_BREAK, RATIO) else ""
+            raise UserError(f"There is no rule {name}: {always}{hint}")
+    asked = [name for name in options.only or known if name not in options.without]
+    if TEST in options.only and not options.test:
+        raise UserError("The rule test needs the files of a test set: --test FILE [FILE].")
+    if find_spec("py3langid") is None and set(asked) & set(LANGUAGE_RULES) - set(options.only):
+        say("Languages are not looked at: that needs another package, pip install py3langid.")
+        asked = [name for name in asked if name not in LANGUAGE_RULES]
+    others = tuple(name for name in asked if name in OTHERS and (name != TEST or options.test))
+    return Rules(0, DUPLICATE in asked, others, options.languages, options.test)
+
+
+def _uncovered(examination: "Examination", vocabulary: Path | None) -> list[tuple[str, int]]:
+    """Characters that are spelt in bytes, and how many there are: by a vocabulary, or by one learnt from the corpus."""
+    import numpy as np
+
+    from transduce.tokens.tokenizer import COVERAGE, Tokenizer
+
+    counts = examination.characters.copy()
+    counts[:, [10, 32]] = 0
+    if vocabulary is None:
+        total = counts.sum(axis=0)
+        order = np.argsort(-total, kind="stable")
+        before = np.cumsum(total[order]) - total[order]
+        rare = order[(total[order] > 0) & (before >= COVERAGE * total.sum())]
+        return [(chr(code), int(total[code])) for code in rare]
+    tokenizer, found = Tokenizer.load(vocabulary), dict[str, int]()
+    for side, encode, pieces in (
+        (0, tokenizer.encode_source, tokenizer.source_pieces),
+        (1, tokenizer.encode_target, tokenizer.target_pieces),
+    ):
+        characters = [chr(code) for code in np.flatnonzero(counts[side])]
+        for character, ids in zip(characters, encode(characters), strict=True):
+            if any(piece.startswith("<0x") for piece in pieces(ids)):
+                found[character] = found.get(character, 0) + int(counts[side, ord(character)])
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+def _print(
+    examination: "Examination",
+    found: Sequence["Finding"],
+    uncovered: Sequence[tuple[str, int]],
+    seconds: float,
+    files: Sequence[str],
+) -> None:
+    pairs, faulty = examination.pairs, examination.faulty
+    languages = " to ".join(code or "?" for code in examination.rules.languages)
+    print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
+    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault.")
+    if examination.stopped:
+        print(f"Reading stopped there: {examination.stopped}")
+    rows = [("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning) for each in found]
+    if rows:
+        print()
+        print_table([("", "pairs", "share", "rule", ""), *rows])
+    for stretch in examination.stretches:
+        print(f"\n{in_words(stretch)}")
+    for each in found:
+        print(f"\n{each.rule}:")
+        for pair in each.examples[:SHOWN]:
+            print(f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}")
+        if each.number > SHOWN:
+            lines = [origin.line for origin in each.lines[SHOWN : SHOWN + 8]]
+            print(f"  also in lines {', '.join(map(str, lines))}{' …' if each.number > SHOWN + 8 else ''}")
+    print()
+    print_table([("lengths", "median", "90 %", "99 %", "longest"), *_length_rows(examination)])
+    if uncovered:
+        named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE])
+        more = f" and {len(uncovered) - RARE:,} more" if len(uncovered) > RARE else ""
+        print(f"\n{len(uncovered):,} characters are spelt in bytes: {named}{more}")
+
+
+def in_words(stretch: "Misaligned") -> str:
+    """A stretch, and what it means."""
+    lines = f"{stretch.file}, lines {stretch.first:,} to {stretch.last:,}"
+    if stretch.offset is None:
+        return f"{lines}: what stands beside them are not their translations, nor is anything near."
+    number = abs(stretch.offset)
+    where = f"{number} line{'s' * (number > 1)} {'further down' if stretch.offset > 0 else 'further up'}"
+    return f"{lines}: the translations stand {where} (a shift by {stretch.offset:+})."
+
+
+def _length_rows(examination: "Examination") -> Iterator[tuple[str, ...]]:
+    from transduce.corpus.examination import quantiles
+
+    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
+        for side, name in enumerate(("source", "target")):
+            yield (f"{name}, {unit}", *(f"{value:,}" for value in quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))))
+
+
+def _cut(text: str) -> str:
+    """On one line, with signs for what can't be seen."""
+    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return shown if len(shown) <= WIDTH else shown[: WIDTH - 1] + "…"
+
+
+def _as_json(
+    examination: "Examination", found: Sequence["Finding"], uncovered: Sequence[tuple[str, int]], seconds: float
+) -> dict[str, Any]:
+    return {
+        "pairs": examination.pairs,
+        "faulty": examination.faulty,
+        "seconds": round(seconds, 3),
+        "languages": examination.rules.languages,
+        "stopped": examination.stopped,
+        "rules": {
+            each.rule: {
+                "meaning": each.meaning,
+                "pairs": each.number,
+                "lines": [[origin.file, origin.line] for origin in each.lines],
+                "examples": [
+                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in each.examples
+                ],
+            }
+            for each in found
+        },
+        "stretches": [stretch._asdict() for stretch in examination.stretches],
+        "lengths": {row[0]: row[1:] for row in _length_rows(examination)},
+        "uncovered": dict(uncovered),
+    }
+
+
+def _fix(
+    files: Sequence[str],
+    languages: tuple[str, str],
+    outputs: Sequence[str],
+    examination: "Examination",
+    copies: bool,
+) -> None:
+    """Write what is kept, and what leaves."""
+    from transduce.corpus.mending import kept_lines, kept_pairs, left_out
+    from transduce.corpus.pairs import read_pairs
+
+    if examination.stopped:
+        raise UserError(f"Nothing was written, for the corpus could not be read to its end: {examination.stopped}")
+    verdicts = examination.verdicts
+    if copies:
+        for file, output in zip(files, outputs, strict=True):
+            write_lines(Path(output), kept_lines(file, verdicts))
+    else:
+        write_lines(Path(outputs[0]), kept_pairs(read_pairs(files, languages), verdicts))
+    list_of_left = Path(f"{outputs[0]}.left-out.jsonl")
+    write_lines(list_of_left, left_out(read_pairs(files, languages), verdicts))
+    kept = examination.pairs - examination.faulty
+    say(f"Written: {' '.join(outputs)} ({kept:,} pairs), {list_of_left} ({examination.faulty:,})")

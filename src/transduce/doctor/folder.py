@@ -1,0 +1,78 @@
+"""Whether a folder that transduce wrote is whole, byte by byte, and what a model can be served with."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from transduce import bundle, preparation
+from transduce.config import RunConfig
+from transduce.decoding.engines.support import formats, unknown_to
+from transduce.doctor.fact import Fact
+from transduce.errors import UserError
+from transduce.files import ASIDE, MANIFEST, digest, read_manifest
+
+
+def folder_facts(folder: Path) -> Iterator[Fact]:
+    """Of a model folder, or of one that `prepare` wrote; raises UserError for any other."""
+    if preparation.is_prepared([str(folder)]):
+        yield from _files(folder, "prepare the corpus again")
+        return
+    config = bundle.read_config(folder)
+    yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
+    finished, whole = (folder / MANIFEST).exists(), bundle.checkpoints(folder)
+    if finished:
+        yield from _files(folder, f"take it from another copy, or train again into another folder than {folder}")
+    else:
+        yield Fact("state", "lacking", "not finished", f"the same `transduce train … --out {folder}` goes on")
+    for path in whole:
+        yield from _files(path, f"rm -r {path} (the checkpoint before it is used)", brief=True)
+    if (folder / bundle.DATA).is_dir():
+        yield from _files(folder / bundle.DATA, "take it from another copy; only resuming needs it", brief=True)
+    for aside in sorted(folder.rglob(f".*{ASIDE}*")):
+        yield Fact(aside.name, "lacking", "what a killed process left", f"rm -r {aside}")
+    if not finished and not whole:
+        yield Fact("checkpoints", "lacking", "none", f"the same `transduce train … --out {folder}` begins")
+    yield from _engines(folder, config, finished)
+
+
+def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
+    """Every damaged file, and how many are whole; sizes and hashes are compared."""
+    try:
+        manifest = read_manifest(folder)
+    except UserError as error:
+        yield Fact(folder.name, "damaged", str(error), mend)
+        return
+    whole = 0
+    for name, entry in manifest.items():
+        path = folder / name
+        if not path.is_file():
+            yield Fact(str(path) if brief else name, "damaged", "is missing", mend)
+        elif path.stat().st_size != entry.size:
+            says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
+            yield Fact(str(path) if brief else name, *_verdict(name, says, mend))
+        elif digest(path) != entry.sha256:
+            yield Fact(str(path) if brief else name, *_verdict(name, "is not what was written (SHA-256)", mend))
+        else:
+            whole += 1
+    size = sum(entry.size for entry in manifest.values())
+    if whole == len(manifest):
+        yield Fact(folder.name if brief else "files", "good", f"{whole} files, {size / 1e6:,.1f} MB, all whole")
+
+
+def _verdict(name: str, says: str, mend: str) -> tuple[Literal["good", "damaged"], str, str]:
+    """The model card is for people, who may edit it."""
+    return ("good", "edited since", "") if name == bundle.CARD else ("damaged", says, mend)
+
+
+def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
+    """What can translate with it, and where it can go."""
+    if why := unknown_to("ctranslate2", config):
+        yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {why}; torch does")
+    elif find_spec("ctranslate2") is None:
+        mend = "pip install 'transduce[fast]'"
+        yield Fact("fast engine", "lacking", "CTranslate2 could serve it, and is not installed", mend)
+    else:
+        yield Fact("fast engine", "good", "CTranslate2 can serve it")
+    if finished:
+        yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")

@@ -1,0 +1,175 @@
+"""What the doctor says of a corpus: one HTML page that needs nothing beside itself and runs no script."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transduce.corpus.examination import Examination, Finding, Ints, Misaligned, quantiles
+from transduce.inspection.page import document, shown
+
+EXAMPLES = 5  # of each rule
+LINES = 40  # numbers of lines that are named
+RARE = 60  # characters that are named
+BARS = 48  # of a histogram
+WIDE, HIGH = 600, 150  # of a drawing, in its own units
+
+
+def checkup_page(
+    name: str, examination: Examination, found: Sequence[Finding], uncovered: Sequence[tuple[str, int]]
+) -> str:
+    """The page of a corpus; uncovered: characters, and how often they occur, that are spelt in bytes."""
+    languages = " to ".join(code or "?" for code in examination.rules.languages)
+    share = examination.faulty / examination.pairs
+    summary = f"{examination.pairs:,} pairs, {languages}; {examination.faulty:,} of them ({share:.2%}) have a fault."
+    sections = [
+        f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
+        f'<p class="stopped">Reading stopped: {shown(examination.stopped)}</p>' if examination.stopped else "",
+        _section("Faults", _rules(found, examination.pairs)),
+        _section("Misaligned stretches", _stretches(examination.stretches)),
+        *(_section(each.rule, _finding(each)) for each in found),
+        _section("Lengths", _lengths(examination)),
+        _section("Characters", _characters(examination, uncovered)),
+    ]
+    return document(f"Check-up: {name}", "\n".join(sections), STYLE)
+
+
+def _section(heading: str, content: str) -> str:
+    return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
+
+
+def _rules(found: Sequence[Finding], pairs: int) -> str:
+    """A bar for every rule."""
+    if not found:
+        return "<p>None was found.</p>"
+    most = max(each.number for each in found)
+    rows = "\n".join(
+        f'<tr><th><a href="#{each.rule}">{each.rule}</a></th><td class="number">{each.number:,}</td>'
+        f'<td class="number">{each.number / pairs:.2%}</td><td class="bar"><svg viewBox="0 0 100 8" '
+        f'preserveAspectRatio="none"><rect width="{100 * each.number / most:.2f}" height="8"/></svg></td>'
+        f"<td>{shown(each.meaning)}</td></tr>"
+        for each in found
+    )
+    return f'<table class="rules"><tbody>{rows}</tbody></table>'
+
+
+def _stretches(stretches: Sequence[Misaligned]) -> str:
+    items = "\n".join(
+        f"<li>{shown(each.file)}, lines {each.first:,} to {each.last:,}: "
+        + (
+            "what stands beside them is not their translation, nor is anything near"
+            if each.offset is None
+            else f"a shift by <b>{each.offset:+}</b>: the translation of line {each.first:,} stands in line "
+            f"{each.first + each.offset:,}"
+        )
+        + "</li>"
+        for each in stretches
+    )
+    return f"<ul>{items}</ul>" if stretches else ""
+
+
+def _finding(finding: Finding) -> str:
+    """Examples, and where the others are."""
+    rows = "\n".join(
+        f'<tr><td class="place">{shown(pair.origin.file)}<br>line {pair.origin.line:,}</td>'
+        f'<td dir="auto">{_text(pair.source)}</td><td dir="auto">{_text(pair.target)}</td></tr>'
+        for pair in finding.examples[:EXAMPLES]
+    )
+    lines = ", ".join(str(origin.line) for origin in finding.lines[:LINES])
+    more = " …" if finding.number > LINES else ""
+    return (
+        f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; lines {lines}{more}'
+        f'</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
+    )
+
+
+def _text(text: str) -> str:
+    return shown(text) if text.strip() else '<span class="note">(blank)</span>'
+
+
+def _lengths(examination: Examination) -> str:
+    """Histograms of both sides, one above the other, and what shares of the texts don't exceed."""
+    rows = []
+    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
+        for side, name in enumerate(("source", "target")):
+            values = "".join(f'<td class="number">{v:,}</td>' for v in quantiles(counts[side], (0.5, 0.9, 0.99, 1.0)))
+            rows.append(f"<tr><th>{name}, {unit}</th>{values}</tr>")
+    head = "<tr><th></th><th>median</th><th>90 %</th><th>99 %</th><th>longest</th></tr>"
+    return (
+        f"<figure>{_histogram(examination.lengths)}<figcaption>Pairs by characters: the source above the line, the "
+        f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead><tbody>{"".join(rows)}</tbody>'
+        "</table>"
+    )
+
+
+def _histogram(counts: Ints) -> str:
+    longest = max(quantiles(side, (0.995,))[0] for side in counts) + 1
+    width = max(1, -(-longest // BARS))
+    bars = np.stack([np.add.reduceat(side[: width * BARS], np.arange(0, width * BARS, width)) for side in counts])
+    scale = HIGH / 2 / max(1, bars.max())
+    step = WIDE / BARS
+    drawn = "".join(
+        f'<rect class="{name}" x="{place * step:.1f}" y="{HIGH / 2 - (value * scale if side == 0 else 0):.1f}" '
+        f'width="{step - 1:.1f}" height="{value * scale:.1f}"><title>{place * width} to {(place + 1) * width - 1} '
+        f"characters: {value:,}</title></rect>"
+        for side, name in enumerate(("source", "target"))
+        for place, value in enumerate(bars[side].tolist())
+        if value
+    )
+    marks = "".join(
+        f'<text x="{place * step:.1f}" y="{HIGH + 14}">{place * width}</text>' for place in range(0, BARS, BARS // 6)
+    )
+    return (
+        f'<svg viewBox="0 0 {WIDE} {HIGH + 18}" role="img" aria-label="Histogram of lengths">{drawn}'
+        f'<line x1="0" x2="{WIDE}" y1="{HIGH / 2}" y2="{HIGH / 2}"/>{marks}</svg>'
+    )
+
+
+def _characters(examination: Examination, uncovered: Sequence[tuple[str, int]]) -> str:
+    different = [int(np.count_nonzero(side)) for side in examination.characters]
+    said = f"{different[0]:,} different ones in the source, {different[1]:,} in the target."
+    if uncovered:
+        said += f" {len(uncovered):,} would be spelt in bytes, for they are rare or not in the vocabulary:"
+    items = "".join(_character(character, count) for character, count in uncovered[:RARE])
+    more = " …" if len(uncovered) > RARE else ""
+    return f'<p>{said}</p><p class="characters">{items}{more}</p>'
+
+
+def _character(character: str, count: int) -> str:
+    return f"<span><b>{shown(character)}</b> U+{ord(character):04X} <i>{count:,}</i></span> "
+
+
+STYLE = """
+h2 { margin-bottom: .6rem; }
+table { border-collapse: collapse; width: 100%; }
+th { text-align: left; font-weight: 500; white-space: nowrap; padding: .4rem 1rem .4rem 0; }
+td { padding: .4rem 1rem .4rem 0; vertical-align: top; overflow-wrap: anywhere; }
+tr { border-bottom: 1px solid var(--line); }
+th a { color: var(--accent); text-decoration: none; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.bar { width: 8rem; }
+.bar svg { width: 8rem; height: .7rem; display: block; margin-top: .45rem; }
+.bar rect { fill: var(--accent); }
+.note, .place, figcaption { color: var(--soft); font-size: .875rem; }
+.pairs { table-layout: fixed; }
+.pairs .place { width: 9rem; }
+.lengths { margin-top: 1rem; max-width: 34rem; }
+.lengths thead th { text-align: right; color: var(--soft); font-size: .875rem; }
+.stopped { background: var(--mark); color: var(--marked); border-radius: .4rem; padding: .6rem .8rem; }
+figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
+figure svg { display: block; width: 100%; height: auto; }
+figure .source { fill: var(--accent); }
+figure .target { fill: var(--marked); }
+figure line { stroke: var(--line); }
+figure text { fill: var(--soft); font-size: 11px; }
+.characters span { display: inline-block; margin: 0 1rem .3rem 0; color: var(--soft); font-size: .875rem; }
+.characters b { color: var(--ink); font-size: 1rem; font-weight: 500; }
+.characters i { font-style: normal; font-variant-numeric: tabular-nums; }
+ul { padding-left: 1.2rem; margin: 0; }
+@media (max-width: 640px) {
+  .rules tr { display: grid; grid-template-columns: 1fr auto auto; padding: .4rem 0; }
+  .rules .bar, .rules td:last-child { grid-column: 1 / -1; padding: 0; }
+  .rules .bar, .bar svg { width: 100%; }
+  .pairs tr { display: block; padding: .5rem 0; }
+  .pairs td, .pairs .place { display: block; width: auto; padding: .1rem 0; }
+}
+"""
