@@ -58,7 +58,7 @@ def _torch() -> Iterator[Fact]:
             "GPU",
             "lacking",
             f"there is one, but this torch {why} and does not see it",
-            "install the torch that https://pytorch.org/get-started/locally/ names for the driver that nvidia-smi shows",
+            "install the torch that https://pytorch.org/get-started/locally/ names for the driver of nvidia-smi",
         )
     else:
         yield Fact("GPU", "good", "none; models of the tour and small corpora train on the CPU")

@@ -77,8 +77,8 @@ def _finding(finding: Finding) -> str:
     lines = ", ".join(str(origin.line) for origin in finding.lines[:LINES])
     more = " …" if finding.number > LINES else ""
     return (
-        f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; lines {lines}{more}'
-        f'</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
+        f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; '
+        f'lines {lines}{more}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
     )
 
 
@@ -96,8 +96,8 @@ def _lengths(examination: Examination) -> str:
     head = "<tr><th></th><th>median</th><th>90 %</th><th>99 %</th><th>longest</th></tr>"
     return (
         f"<figure>{_histogram(examination.lengths)}<figcaption>Pairs by characters: the source above the line, the "
-        f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead><tbody>{"".join(rows)}</tbody>'
-        "</table>"
+        f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 

@@ -1,0 +1,302 @@
+"""The corpus doctor: what it finds of faults that are planted, what it takes for one, and pairs a second.
+
+    python benchmarks/doctor.py faults CORPUS.tsv OTHER.tsv TEST.tsv --from en --to de [--share 0.02] [--seed 1]
+    python benchmarks/doctor.py shifts SOURCE TARGET [SOURCE TARGET …] [--times 10]
+    python benchmarks/doctor.py speed CORPUS.tsv --from en --to de [--rounds 3] [--threads 2]
+
+OTHER holds the source language and a third one: sentences in a wrong language are taken from it. Nothing here knows
+the doctor's rules: lines are spoilt, `transduce doctor --json` is run as a user would, and the lines that it names are
+compared. A shift moves one side from a random line on, as a missing or a doubled line does.
+"""
+
+import argparse
+import bisect
+import collections
+import json
+import random
+import statistics
+import string
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce.corpus.pairs import read_lines, read_pairs
+
+Texts = tuple[str, str]
+DOCTOR = [sys.executable, "-m", "transduce.cli", "doctor"]
+FOUND_BY = {  # fault -> the rules that should name it
+    "exact repetition": {"duplicate"},
+    "near repetition": {"near-duplicate"},
+    "target is the source": {"copied"},
+    "target in a third language": {"target-language"},
+    "source in a third language": {"source-language"},
+    "sides swapped": {"swapped"},
+    "target cut to a third": {"length"},
+    "target joined with two others": {"length"},
+    "wrong encoding": {"mojibake"},
+    "broken characters": {"characters"},
+    "another number": {"numbers"},
+    "another placeholder": {"placeholders"},
+    "a blank side": {"empty"},
+    "a test sentence": {"test"},
+    "another line's target": set(),  # that it is one, the text alone doesn't tell
+}
+PLACEHOLDERS = ["{0}", "%(name)s", "%d", "<b>x</b>", "{{ limit }}", "https://example.org/a?b=1", ":func:`x`", "{user.name}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["faults", "shifts", "speed"])
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--from", dest="source", default="en")
+    parser.add_argument("--to", dest="target", default="de")
+    parser.add_argument("--share", type=float, default=0.02)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    {"faults": faults, "shifts": shifts, "speed": speed}[arguments.what](arguments)
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def faults(arguments: argparse.Namespace) -> None:
+    """A table of recall and precision, and the alarms on the clean text."""
+    corpus, other, test = ([(pair.source, pair.target) for pair in read_pairs([file])] for file in arguments.files)
+    choice = random.Random(arguments.seed)
+    clean = numbered(corpus, choice, arguments.share)
+    spoilt, planted = plant(clean, other, test, choice, arguments.share)
+    languages = ["--from", arguments.source, "--to", arguments.target, "--test", arguments.files[2]]
+    with tempfile.TemporaryDirectory() as folder:
+        before = lines_by_rule(diagnose(clean, Path(folder) / "clean.tsv", languages))
+        after = lines_by_rule(diagnose(spoilt, Path(folder) / "spoilt.tsv", languages))
+    print(f"{len(corpus):,} pairs, {arguments.share:.0%} of each fault\n")
+    print("| fault | planted | found as such | found at all | of what is named: this fault | any fault | on the clean text |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    anything, touched = set().union(*after.values()), set().union(*planted.values())
+    for fault, rules in FOUND_BY.items():
+        lines = planted[fault]
+        named = set().union(*(after[rule] for rule in rules))
+        # Two faults may have one rule; what is found of either is no false alarm.
+        right = set().union(*(planted[each] for each, others in FOUND_BY.items() if others & rules))
+        alarms = sum(len(before[rule]) for rule in rules)
+        precision = [f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)]
+        recall = f"{len(lines & named) / len(lines):.1%}" if rules else "–"
+        print(
+            f"| {fault} | {len(lines):,} | {recall} | {len(lines & anything) / len(lines):.1%} | {' | '.join(precision)} "
+            f"| {f'{alarms:,} ({alarms / len(clean):.3%})' if rules else ''} |"
+        )
+    alarms = len(set().union(*before.values()))
+    print(f"\nOf the clean text, {alarms:,} pairs ({alarms / len(clean):.2%}) are said to have a fault:")
+    print(", ".join(f"{rule} {len(lines):,}" for rule, lines in sorted(before.items()) if lines))
+    print(f"Of the spoilt text, {len(anything - touched):,} pairs that were not touched.")
+
+
+def numbered(corpus: Sequence[Texts], choice: random.Random, share: float) -> list[Texts]:
+    """The corpus, with numbers and placeholders put into twice the share of its pairs, alike on both sides.
+
+    Everyday sentences have few of either.
+    """
+    pairs, count = list(corpus), int(2 * share * len(corpus))
+    places = choice.sample(range(len(pairs)), 2 * count)
+    for order, place in enumerate(places):
+        what = str(choice.randint(13, 9999)) if order < count else choice.choice(PLACEHOLDERS)
+        pairs[place] = put(pairs[place][0], what), put(pairs[place][1], what)
+    return pairs
+
+
+def put(text: str, what: str) -> str:
+    """Before the last sign of a sentence."""
+    stem = text.rstrip(string.punctuation + " ")
+    return f"{stem} {what}{text[len(stem) :]}"
+
+
+def plant(
+    clean: Sequence[Texts], other: Sequence[Texts], test: Sequence[Texts], choice: random.Random, share: float
+) -> tuple[list[Texts], dict[str, set[int]]]:
+    """The spoilt corpus, and the lines, from 1, of every fault; a line has one at most."""
+    pairs, count = list(clean), int(share * len(clean))
+    free = list(range(len(pairs) // 10, len(pairs)))  # so that there is something to repeat before
+    choice.shuffle(free)
+    has_number = {place for place in free if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])}
+    planted: dict[str, set[int]] = {}
+    taken: set[int] = set()
+
+    def take(fault: str, suits: Callable[[int], bool] = bool) -> list[int]:
+        chosen = [place for place in free if place not in taken and suits(place)][:count]
+        taken.update(chosen)
+        planted[fault] = {place + 1 for place in chosen}
+        return chosen
+
+    for place in take("another number", lambda place: place in has_number):
+        source, target = clean[place]
+        pairs[place] = source, another_number(target, choice)
+    for place in take("another placeholder", lambda place: marked(clean[place])):
+        source, target = clean[place]
+        what = next(each for each in PLACEHOLDERS if each in target)
+        instead = choice.choice(["", "{1}", what[:-1], what * 2])
+        pairs[place] = source, target.replace(what, instead)
+    for place in take("wrong encoding", lambda place: not clean[place][1].isascii()):
+        pairs[place] = clean[place][0], misread(clean[place][1])
+    for place in take("target is the source"):
+        pairs[place] = clean[place][0], clean[place][0]
+    for place, foreign in zip(take("target in a third language"), choice.sample(other, count), strict=True):
+        pairs[place] = foreign
+    for place, foreign in zip(take("source in a third language"), choice.sample(other, count), strict=True):
+        pairs[place] = foreign[1], clean[place][1]
+    for place in take("sides swapped"):
+        pairs[place] = clean[place][1], clean[place][0]
+    for place in take("target cut to a third"):
+        pairs[place] = clean[place][0], clean[place][1][: max(1, len(clean[place][1]) // 3)]
+    for place in take("target joined with two others"):
+        pairs[place] = clean[place][0], " ".join([clean[place][1], *(each[1] for each in choice.sample(clean, 2))])
+    for place in take("broken characters"):
+        side, at = choice.randrange(2), choice.random()
+        sides = list(clean[place])
+        at = int(at * len(sides[side]))
+        sides[side] = sides[side][:at] + choice.choice("\ufffd\x02\x0b\x8a\x1a") + sides[side][at + 1 :]
+        pairs[place] = sides[0], sides[1]
+    for place in take("a blank side"):
+        side = choice.randrange(2)
+        pairs[place] = (clean[place][0], " ") if side else ("", clean[place][1])
+    for place, known in zip(take("a test sentence"), choice.choices(test, k=count), strict=True):
+        pairs[place] = (known[0].upper(), clean[place][1]) if choice.random() < 0.5 else (clean[place][0], known[1])
+    lines = take("another line's target")
+    for place, next_one in zip(lines, [*lines[1:], lines[0]], strict=True):
+        pairs[place] = clean[place][0], clean[next_one][1]
+    exact, near = take("exact repetition"), take("near repetition")
+    untouched = sorted(set(range(len(pairs))) - taken)
+    for place in (*exact, *near):
+        before = untouched[choice.randrange(bisect.bisect_left(untouched, place))]
+        pairs[place] = pairs[before]
+        if place + 1 in planted["near repetition"]:
+            pairs[place] = nearly(pairs[before][0], choice), nearly(pairs[before][1], choice)
+            if pairs[place] == pairs[before]:
+                pairs[place] = pairs[before][0] + "!", pairs[before][1] + "!"
+    return pairs, planted
+
+
+def marked(pair: Texts) -> bool:
+    return any(each in pair[0] and each in pair[1] for each in PLACEHOLDERS)
+
+
+def another_number(text: str, choice: random.Random) -> str:
+    """One of its numbers with another digit in it."""
+    places = [place for place, character in enumerate(text) if character.isdigit()]
+    if not places:
+        return f"{text} {choice.randint(13, 9999)}"
+    at = choice.choice(places)
+    return text[:at] + choice.choice([digit for digit in "123456789" if digit != text[at]]) + text[at + 1 :]
+
+
+def misread(text: str) -> str:
+    """UTF-8, read as Windows-1252, whose holes are read as Latin-1."""
+    return "".join(
+        bytes([byte]).decode("cp1252") if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else chr(byte)
+        for byte in text.encode()
+    )
+
+
+def nearly(text: str, choice: random.Random) -> str:
+    """Other case, or other punctuation."""
+    ways = [str.upper, str.lower, lambda each: each.rstrip(".!?"), lambda each: f"„{each}“", lambda each: f"{each} …"]
+    return choice.choice(ways)(text)
+
+
+def diagnose(pairs: Sequence[Texts], file: Path, options: Sequence[str]) -> dict[str, Any]:
+    """What the doctor says of them."""
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="\n")
+    return run([str(file), *options])
+
+
+def run(arguments: Sequence[str]) -> dict[str, Any]:
+    done = subprocess.run([*DOCTOR, *arguments, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def lines_by_rule(report: dict[str, Any]) -> dict[str, set[int]]:
+    found = {rule: {line for _, line in each["lines"]} for rule, each in report["rules"].items()}
+    return collections.defaultdict(set, found)
+
+
+# -- shifts ------------------------------------------------------------------------------------------------------------
+
+
+def shifts(arguments: argparse.Namespace) -> None:
+    """How often a shift is found, named and located, and how often one is found that isn't there."""
+    print("| text | lines | false alarms | shifts | found and named | farthest off | one line missing | farthest off |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    choice = random.Random(arguments.seed)
+    for source, target in zip(arguments.files[::2], arguments.files[1::2], strict=True):
+        sides = list(read_lines(source)), list(read_lines(target))
+        alarms = len(stretches(*sides))
+        rows: dict[bool, list[int | None]] = {False: [], True: []}
+        for _ in range(arguments.times):
+            for shift in (3, -2, 1):
+                at = choice.randrange(100, len(sides[0]) - 100)
+                rows[False].append(distance(*shifted(*sides, at, shift, choice), at, shift))
+            at, side = choice.randrange(100, len(sides[0]) - 100), choice.randrange(2)
+            shorter = list(map(list, sides))
+            del shorter[side][at]
+            rows[True].append(distance(shorter[0], shorter[1], at, 1 if side == 0 else -1))
+        cells = []
+        for distances in rows.values():
+            found = [each for each in distances if each is not None]
+            cells += [f"{len(found)} of {len(distances)}", str(max(found, default="–"))]
+        times = 3 * arguments.times
+        name = f"{Path(source).name} {Path(target).name}"
+        print(f"| {name} | {len(sides[0]):,} | {alarms} | {times} | {' | '.join(cells)} |", flush=True)
+
+
+def shifted(
+    sources: Sequence[str], targets: Sequence[str], at: int, shift: int, choice: random.Random
+) -> tuple[list[str], list[str]]:
+    """From a line on, the targets stand further down: other lines are put in, or lines are missing; as many lines."""
+    if shift > 0:
+        moved = [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]]
+    else:
+        moved = [*targets[:at], *targets[at - shift :], *choice.sample(targets, -shift)]
+    return list(sources), moved
+
+
+def distance(sources: Sequence[str], targets: Sequence[str], at: int, shift: int) -> int | None:
+    """How many lines off the shift is located; None if it isn't found, or another one is."""
+    found = stretches(sources, targets)
+    if len(found) != 1 or found[0]["offset"] != shift:
+        return None
+    return abs(found[0]["first"] - 1 - at)
+
+
+def stretches(sources: Sequence[str], targets: Sequence[str]) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / "source", Path(folder) / "target"]
+        for file, lines in zip(files, (sources, targets), strict=True):
+            file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        return run([*map(str, files), "--only", "misaligned", "--threads", "1"])["stretches"]
+
+
+# -- speed -------------------------------------------------------------------------------------------------------------
+
+
+def speed(arguments: argparse.Namespace) -> None:
+    """Pairs a second with and without language identification, the start of the program not counted."""
+    languages = ["--from", arguments.source, "--to", arguments.target, "--threads", str(arguments.threads)]
+    without = ["--without", "swapped", "source-language", "target-language"]
+    print("| rules | pairs | pairs/s | range |")
+    print("| --- | --- | --- | --- |")
+    for name, options in (("all but languages", without), ("all", [])):
+        rates = []
+        for _ in range(arguments.rounds):
+            report = run([*arguments.files, *languages, *options])
+            rates.append(report["pairs"] / report["seconds"])
+        pairs = report["pairs"]
+        print(f"| {name} | {pairs:,} | {statistics.median(rates):,.0f} | {min(rates):,.0f} to {max(rates):,.0f} |")
+
+
+if __name__ == "__main__":
+    main()
