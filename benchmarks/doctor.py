@@ -44,7 +44,16 @@ FOUND_BY = {  # fault -> the rules that should name it
     "a test sentence": {"test"},
     "another line's target": set(),  # that it is one, the text alone doesn't tell
 }
-PLACEHOLDERS = ["{0}", "%(name)s", "%d", "<b>x</b>", "{{ limit }}", "https://example.org/a?b=1", ":func:`x`", "{user.name}"]
+PLACEHOLDERS = [
+    "{0}",
+    "%(name)s",
+    "%d",
+    "<b>x</b>",
+    "{{ limit }}",
+    "https://example.org/a?b=1",
+    ":func:`x`",
+    "{user.name}",
+]
 
 
 def main() -> None:
@@ -76,7 +85,7 @@ def faults(arguments: argparse.Namespace) -> None:
         before = lines_by_rule(diagnose(clean, Path(folder) / "clean.tsv", languages))
         after = lines_by_rule(diagnose(spoilt, Path(folder) / "spoilt.tsv", languages))
     print(f"{len(corpus):,} pairs, {arguments.share:.0%} of each fault\n")
-    print("| fault | planted | found as such | found at all | of what is named: this fault | any fault | on the clean text |")
+    print("| fault | planted | found as such | found at all | named rightly | named, any fault | clean text |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     anything, touched = set().union(*after.values()), set().union(*planted.values())
     for fault, rules in FOUND_BY.items():
@@ -87,8 +96,9 @@ def faults(arguments: argparse.Namespace) -> None:
         alarms = sum(len(before[rule]) for rule in rules)
         precision = [f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)]
         recall = f"{len(lines & named) / len(lines):.1%}" if rules else "–"
+        found = f"{recall} | {len(lines & anything) / len(lines):.1%}"
         print(
-            f"| {fault} | {len(lines):,} | {recall} | {len(lines & anything) / len(lines):.1%} | {' | '.join(precision)} "
+            f"| {fault} | {len(lines):,} | {found} | {' | '.join(precision)} "
             f"| {f'{alarms:,} ({alarms / len(clean):.3%})' if rules else ''} |"
         )
     alarms = len(set().union(*before.values()))

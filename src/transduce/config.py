@@ -138,6 +138,7 @@ class DataConfig:
     )
     max_ratio: float = option(0.0, "pairs whose lengths in characters differ by more are left out; 0: none")
     deduplicate: bool = option(True, "leave out exact repetitions of a pair")
+    rules: tuple[str, ...] = option((), "faults for which pairs are left out, too: rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "how sacreBLEU splits words; none: the text is tokenised already")
     holdout: int = option(1000, "pairs split off for validation when no files are given", unit="pairs")
 

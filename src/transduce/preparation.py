@@ -32,7 +32,8 @@ from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
 PREPARED = tuple(
-    f"data.{name}" for name in ("tokenizer", "joint", "symbols", "max_length", "max_ratio", "deduplicate", "holdout")
+    f"data.{name}"
+    for name in ("tokenizer", "joint", "symbols", "max_length", "max_ratio", "deduplicate", "rules", "holdout")
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 SPOOL = "spool"
@@ -106,10 +107,9 @@ def prepare(
         if not kept:
             raise UserError(_nothing_left(data, cleaning))
         if rewrite:
-            rules = Rules(data.max_ratio, data.deduplicate)
             for number, spool in enumerate(spools):
                 again = Cleaning(cleaning.counts, cleaning.lines)  # what is left out of the same pairs that were read
-                pairs = clean(rewrite(spool.pairs(), cleaning), rules, again)
+                pairs = clean(rewrite(spool.pairs(), cleaning), _rules(data), again)
                 spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
         tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
         tokenizer.save(aside)
@@ -172,12 +172,16 @@ def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Sp
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
-    rules, languages = Rules(data.max_ratio, data.deduplicate), (data.source, data.target)
+    rules, languages = _rules(data), (data.source, data.target)
     split = not data.valid and data.holdout > 0
     return [
         Spool(folder / str(number), clean(read_pairs(corpus.files, languages), rules, cleaning), hashed=split)
         for number, corpus in enumerate(data.corpora)
     ]
+
+
+def _rules(data: DataConfig) -> Rules:
+    return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
 def _held_out(data: DataConfig, spools: Sequence[Spool]) -> tuple[list[Pair], int]:

@@ -1,6 +1,5 @@
 """What `transduce doctor` does with a corpus: have it examined, print what was found, write the page and the rest."""
 
-import difflib
 import json as json_format
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from transduce.journal import say, telling
 from transduce.machine import cores
 
 if TYPE_CHECKING:
-    from transduce.corpus.examination import Examination, Finding, Misaligned
+    from transduce.corpus.examination import Examination, Finding
     from transduce.corpus.rules import Rules
 
 SHOWN = 2  # examples of each rule in a terminal
@@ -71,22 +70,20 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
 
 def _rules(options: Options) -> "Rules":
     """Those that are asked for, if what they need is there."""
-    from transduce.corpus.rules import DUPLICATE, EMPTY, LANGUAGE_RULES, LINE_BREAK, OTHERS, RATIO, TEST, Rules
+    from transduce.corpus.identify import identifier
+    from transduce.corpus.rules import DUPLICATE, LANGUAGE_RULES, OTHERS, SWAPPED, TEST, Rules, check_names
 
     known = (DUPLICATE, *OTHERS)
-    for name in (*options.only, *options.without):
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}."
-            always = f"{name} is always looked at; " if name in (EMPTY, LINE_BREAK, RATIO) else ""
-            raise UserError(f"There is no rule {name}: {always}{hint}")
+    check_names((*options.only, *options.without), known)
     asked = [name for name in options.only or known if name not in options.without]
-    if TEST in options.only and not options.test:
-        raise UserError("The rule test needs the files of a test set: --test FILE [FILE].")
     if find_spec("py3langid") is None and set(asked) & set(LANGUAGE_RULES) - set(options.only):
         say("Languages are not looked at: that needs another package, pip install py3langid.")
         asked = [name for name in asked if name not in LANGUAGE_RULES]
-    others = tuple(name for name in asked if name in OTHERS and (name != TEST or options.test))
+    for code, rule in zip(options.languages, LANGUAGE_RULES[1:], strict=True):
+        if code and rule in asked and rule not in options.only and not identifier().label(code):
+            say(f"Which texts are in the language '{code}' is not looked at, for py3langid does not know it.")
+            asked = [name for name in asked if name not in (rule, SWAPPED)]
+    others = tuple(name for name in asked if name in OTHERS and (name != TEST or options.test or options.only))
     return Rules(0, DUPLICATE in asked, others, options.languages, options.test)
 
 
@@ -134,7 +131,7 @@ def _print(
         print()
         print_table([("", "pairs", "share", "rule", ""), *rows])
     for stretch in examination.stretches:
-        print(f"\n{in_words(stretch)}")
+        print(f"\n{stretch}")
     for each in found:
         print(f"\n{each.rule}:")
         for pair in each.examples[:SHOWN]:
@@ -148,16 +145,6 @@ def _print(
         named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE])
         more = f" and {len(uncovered) - RARE:,} more" if len(uncovered) > RARE else ""
         print(f"\n{len(uncovered):,} characters are spelt in bytes: {named}{more}")
-
-
-def in_words(stretch: "Misaligned") -> str:
-    """A stretch, and what it means."""
-    lines = f"{stretch.file}, lines {stretch.first:,} to {stretch.last:,}"
-    if stretch.offset is None:
-        return f"{lines}: what stands beside them are not their translations, nor is anything near."
-    number = abs(stretch.offset)
-    where = f"{number} line{'s' * (number > 1)} {'further down' if stretch.offset > 0 else 'further up'}"
-    return f"{lines}: the translations stand {where} (a shift by {stretch.offset:+})."
 
 
 def _length_rows(examination: "Examination") -> Iterator[tuple[str, ...]]:

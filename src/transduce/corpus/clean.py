@@ -14,9 +14,9 @@ from transduce.corpus.rules import (
     NEAR_DUPLICATE,
     Checker,
     Rules,
-    Sides,
     first_rule,
 )
+from transduce.corpus.sides import Sides
 
 TOO_LONG, CUT_OFF = "too-long", "cut-off"
 OTHER_MEANINGS = {

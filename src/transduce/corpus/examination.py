@@ -31,9 +31,9 @@ from transduce.corpus.rules import (
     Checker,
     Flags,
     Rules,
-    Sides,
 )
 from transduce.corpus.shifts import Stretch
+from transduce.corpus.sides import Sides
 from transduce.errors import UserError
 
 Ints = NDArray[np.int64]
@@ -52,6 +52,18 @@ class Misaligned(NamedTuple):
     first: int
     last: int
     offset: int | None
+
+    def __str__(self) -> str:
+        """In words, with what it means."""
+        lines = f"{self.file}, lines {self.first:,} to {self.last:,}"
+        if self.offset is None:
+            return f"{lines}: what stands beside them are not their translations, nor is anything near."
+        number = f"{abs(self.offset)} line{'s' * (abs(self.offset) > 1)}"
+        way, long, short = ("down", "target", "source") if self.offset > 0 else ("up", "source", "target")
+        return (
+            f"{lines}: the translations stand {number} further {way}, a shift by {self.offset:+}. Just before them the "
+            f"{long} has {number} too many, or the {short} lacks {number}."
+        )
 
 
 @dataclass

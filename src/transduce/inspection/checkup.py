@@ -53,17 +53,7 @@ def _rules(found: Sequence[Finding], pairs: int) -> str:
 
 
 def _stretches(stretches: Sequence[Misaligned]) -> str:
-    items = "\n".join(
-        f"<li>{shown(each.file)}, lines {each.first:,} to {each.last:,}: "
-        + (
-            "what stands beside them is not their translation, nor is anything near"
-            if each.offset is None
-            else f"a shift by <b>{each.offset:+}</b>: the translation of line {each.first:,} stands in line "
-            f"{each.first + each.offset:,}"
-        )
-        + "</li>"
-        for each in stretches
-    )
+    items = "\n".join(f"<li>{shown(str(each))}</li>" for each in stretches)
     return f"<ul>{items}</ul>" if stretches else ""
 
 
