@@ -23,7 +23,6 @@ from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.rules import (
     BITS,
     DUPLICATE,
-    EMPTY,
     LANGUAGE_RULES,
     MEANINGS,
     MISALIGNED,
@@ -235,8 +234,8 @@ def _add(result: Examination, chunk: list[Pair], looked: _Looked, seen: tuple[Ha
 
 
 def _find_repetitions(broken: Flags, looked: _Looked, seen: tuple[Hashes, Hashes]) -> None:
-    """Blank pairs repeat nothing, and what repeats to the character does not do so nearly."""
-    good = broken & BITS[EMPTY] == 0
+    """As `clean` does: among pairs without another fault, or a good one might leave for repeating a bad one."""
+    good = broken == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), looked.hashes, seen, strict=True):
         if hashes:
             rows = np.flatnonzero(good)
