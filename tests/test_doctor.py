@@ -67,11 +67,10 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(1500, seed=1)]
-    return [
-        tuple(" ".join(side) for side in zip(*choice.choices(parts, k=choice.randint(1, 4)), strict=True))
-        for _ in range(1500)
-    ]
+    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(3000, seed=1)]
+    drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
+    different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
+    return list(different)[:1500]
 
 
 # -- pairs by themselves ---------------------------------------------------------------------------------------------
@@ -203,7 +202,7 @@ def test_processes_change_nothing(sentences, monkeypatch):
     assert findings(one) == findings(two)
     assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
-    assert one.found.counts[DUPLICATE] >= 49 and one.faulty == sum(map(bool, one.verdicts))
+    assert one.found.counts[DUPLICATE] >= 45 and one.faulty == sum(map(bool, one.verdicts))
 
 
 @settings(max_examples=40)
@@ -233,10 +232,10 @@ def test_a_shift_is_found_named_and_located(sentences, shift):
     moved = (
         [*targets[:at], *targets[:shift], *targets[at:-shift]] if shift > 0 else [*targets[:at], *targets[at - shift :]]
     )
-    (found,) = find_stretches(sources[: len(moved)], moved)
-    assert found.offset == shift
-    assert abs(found.first - at) <= 10
-    assert found.last == len(moved) - 1
+    found = find_stretches(sources[: len(moved)], moved)
+    assert [each.offset for each in found if each.offset is not None] == [shift]
+    assert abs(found[0].first - at) <= 10  # where many lines are missing, those beside the gap are nowhere near
+    assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
 
 
 def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
