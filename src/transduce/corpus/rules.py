@@ -40,7 +40,7 @@ MEANINGS = {  # in the order in which they are asked: a pair is left out by the 
     SWAPPED: "the two languages on each other's side",
     SOURCE_LANGUAGE: "a source in another language",
     TARGET_LANGUAGE: "a target in another language",
-    MISALIGNED: "a stretch of lines that has slipped against the other side",
+    MISALIGNED: "a line in a stretch that has slipped against the other side",
     LENGTH: "a length that is very unlike those of other translations",
     NUMBERS: "numbers on one side that contradict those on the other",
     PLACEHOLDERS: "placeholders, tags or addresses that are not the same on both sides",

@@ -131,7 +131,7 @@ def _character(character: str, count: int) -> str:
 STYLE = """
 h2 { margin-bottom: .6rem; }
 table { border-collapse: collapse; width: 100%; }
-th { text-align: left; font-weight: 500; white-space: nowrap; padding: .4rem 1rem .4rem 0; }
+th { text-align: left; font-weight: 500; vertical-align: top; white-space: nowrap; padding: .4rem 1rem .4rem 0; }
 td { padding: .4rem 1rem .4rem 0; vertical-align: top; overflow-wrap: anywhere; }
 tr { border-bottom: 1px solid var(--line); }
 th a { color: var(--accent); text-decoration: none; }
@@ -161,5 +161,7 @@ ul { padding-left: 1.2rem; margin: 0; }
   .rules .bar, .bar svg { width: 100%; }
   .pairs tr { display: block; padding: .5rem 0; }
   .pairs td, .pairs .place { display: block; width: auto; padding: .1rem 0; }
+  .lengths th { white-space: normal; }
+  .lengths th, .lengths td { padding-right: .5rem; }
 }
 """
