@@ -88,7 +88,7 @@ def write_batches(data: Path, file: Path) -> None:
     from transduce.preparation import open_prepared
 
     mixture, arrays = open_prepared(data).mixture, {}
-    epoch = mixture.epoch(1, budget=BUDGET, accumulate=1, seed=1)
+    epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)
     for number, [batch] in enumerate(epoch[:BATCHES]):
         made = make_batch([mixture.source(i) for i in batch], [mixture.target(i) for i in batch])
         arrays |= {f"{name}-{number}": tensor.numpy() for name, tensor in zip("sio", made[:3], strict=True)}

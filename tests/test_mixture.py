@@ -5,10 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpora import blocks, reverse_rows
+from transduce.tokens import mixture as tokens_mixture
+from transduce.tokens.batching import micro_batches
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import TokenStore, write_store
 
@@ -26,7 +28,7 @@ def stores(tmp_path_factory):
 
 def chosen(mixture: Mixture, epoch: int, seed: int = 1) -> list[int]:
     """All pairs of an epoch, in order."""
-    plan = mixture.epoch(epoch, budget=40, accumulate=2, seed=seed)
+    plan = mixture.plan(epoch, 0, budget=40, accumulate=2, seed=seed)
     return np.concatenate([batch for batches in plan for batch in batches] or [[]]).tolist()
 
 
@@ -37,7 +39,7 @@ def test_pairs_are_numbered_through(stores):
     for index, (store, (line, (source, target))) in enumerate(rows):
         assert mixture.source(index).tolist() == source
         assert mixture.target(index).tolist() == target
-        assert (mixture.source_lengths[index], mixture.target_lengths[index]) == (len(source), len(target))
+        assert np.array(mixture.lengths(np.array([index]))).tolist() == [[len(source)], [len(target)]]
         assert mixture.origin(index) == (store, store, line)
 
 
@@ -55,8 +57,8 @@ def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch
 @settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), accumulate=st.integers(1, 4), budget=st.integers(8, 60))
 def test_the_plan_is_a_pure_function_and_keeps_the_budget(stores, weights, epoch, accumulate, budget):
-    plan = Mixture(stores, weights).epoch(epoch, budget=budget, accumulate=accumulate, seed=3)
-    again = Mixture(stores, weights).epoch(epoch, budget=budget, accumulate=accumulate, seed=3)
+    plan = Mixture(stores, weights).plan(epoch, 0, budget=budget, accumulate=accumulate, seed=3)
+    again = Mixture(stores, weights).plan(epoch, 0, budget=budget, accumulate=accumulate, seed=3)
     assert [[batch.tolist() for batch in batches] for batches in plan] == [
         [batch.tolist() for batch in batches] for batches in again
     ]
@@ -64,13 +66,12 @@ def test_the_plan_is_a_pure_function_and_keeps_the_budget(stores, weights, epoch
     assert all(1 <= len(batches) <= accumulate for batches in plan[-1:])
     mixture = Mixture(stores, weights)
     for batch in itertools.chain.from_iterable(plan):
-        assert len(batch) * (mixture.source_lengths[batch].max() + 1) <= budget
-        assert len(batch) * (mixture.target_lengths[batch].max() + 1) <= budget
+        assert len(batch) * (np.max(mixture.lengths(batch)) + 1) <= budget
 
 
 def test_the_same_micro_batches_whatever_is_accumulated(stores):
     mixture = Mixture(stores, [1.0, 1.0, 0.5, 2.0])
-    plans = [mixture.epoch(1, budget=30, accumulate=number, seed=1) for number in (1, 3)]
+    plans = [mixture.plan(1, 0, budget=30, accumulate=number, seed=1) for number in (1, 3)]
     one, three = ([batch.tolist() for batches in plan for batch in batches] for plan in plans)
     assert one == three
 
@@ -84,3 +85,58 @@ def test_epochs_and_seeds_differ_and_halves_are_drawn_anew(stores):
     assert all(len(half) == 10 for half in halves)
     assert len(set(halves)) > 6
     assert frozenset.union(*halves) == set(range(7, 27))
+
+
+# -- more pairs than are planned together -----------------------------------------------------------------
+
+
+@pytest.fixture
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(tokens_mixture, "BLOCK", 10)
+    monkeypatch.setattr(tokens_mixture, "RUN", 3)
+
+
+def blocks_of(mixture: Mixture, epoch: int, seed: int = 1) -> list[list[int]]:
+    """The pairs of every block of an epoch."""
+    plans = [mixture.plan(epoch, block, budget=40, accumulate=2, seed=seed) for block in range(mixture.blocks)]
+    return [np.concatenate([batch for batches in plan for batch in batches]).tolist() for plan in plans]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
+def test_blocks_together_show_every_pair_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
+    mixture = Mixture(stores, weights)
+    drawn = [] if mixture.pairs_per_epoch == 0 else blocks_of(mixture, epoch, seed)
+    counts = Counter(itertools.chain.from_iterable(drawn))
+    for store, weight in enumerate(weights):
+        each = [counts[index] for index in range(mixture.starts[store], mixture.starts[store + 1])]
+        assert all(int(weight) <= count <= int(weight) + 1 for count in each)
+        assert sum(each) - int(weight) * len(each) == round(weight % 1 * len(each))
+    assert sum(counts.values()) == mixture.pairs_per_epoch
+    assert all(len(block) <= 10 + 2 * 3 for block in drawn)
+
+
+def test_a_corpus_that_fits_into_a_block_is_planned_as_a_whole(stores):
+    mixture = Mixture(stores, [1.0] * 4)
+    whole = micro_batches(*mixture.lengths(np.arange(32)), budget=30, seed=4, epoch=2)
+    plan = mixture.plan(2, 0, budget=30, accumulate=1, seed=4)
+    assert (mixture.blocks, [batch.tolist() for (batch,) in plan]) == (1, [batch.tolist() for batch in whole])
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_blocks_are_dealt_out_anew_in_every_epoch(stores):
+    mixture = Mixture(stores, [1.0] * 4)
+    epochs = [[frozenset(block) for block in blocks_of(mixture, epoch)] for epoch in range(20)]
+    assert mixture.blocks == 4 and len({block for blocks in epochs for block in blocks}) > 60
+    assert epochs[3] == [frozenset(block) for block in blocks_of(mixture, 3)]
+    last = [max(number for number, block in enumerate(blocks) if 31 in block) for blocks in epochs]
+    assert set(last) == {0, 1, 2, 3}  # the end of the corpus may come in any of them
+
+
+def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch):
+    monkeypatch.setattr(tokens_mixture, "SLICE", 5)
+    mixture = Mixture(stores, [1.0] * 4)
+    longer = np.maximum(*mixture.lengths(np.arange(32)))
+    assert mixture.longest() == (longer.argmax(), longer.max())
+    assert Mixture(stores[1:2], [1.0]).longest() == (0, -1)

@@ -232,7 +232,7 @@ def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tm
     assert (model.num_encoder_layers, model.num_decoder_layers, model.d_ff, config.data.max_tokens) == (1, 1, 24, 128)
     assert (model.d_model, model.num_heads, model.dropout) == (row.d_model, row.num_heads, row.dropout)
     assert (run.steps, run.patience, run.accumulate) == (2, row.patience, 1)
-    epoch = open_prepared(result.folder / "data").mixture.epoch(0, budget=128, accumulate=1, seed=1)
+    epoch = open_prepared(result.folder / "data").mixture.plan(0, 0, budget=128, accumulate=1, seed=1)
     assert run.save_every == run.validate_every == len(epoch)
     assert run.warmup == min(row.warmup, row.epochs * len(epoch) // 4)
     pieces = bundle.load(result.folder).tokenizer.target_size
@@ -319,7 +319,7 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
     assert [(corpus.files, corpus.weight) for corpus in config.data.corpora] == corpora
     prepared = open_prepared(tmp_path / "out/data")
     assert len(prepared.mixture) == 332
-    epoch = prepared.mixture.epoch(0, budget=256, accumulate=1, seed=1)
+    epoch = prepared.mixture.plan(0, 0, budget=256, accumulate=1, seed=1)
     assert len(epoch) == config.train.save_every
     assert sum(len(batch) for (batch,) in epoch) == 150 + 60
     assert prepared.origin(300 + 4) == f"{files(place, 'valid')[0]}:5"

@@ -446,9 +446,9 @@ def test_the_journal_holds_means_per_token(tmp_path):
     task = training(tmp_path, rows, replace(MODEL, dropout=0.0), train, perplexities())
     loop.train(task)
     (event,) = read_events(tmp_path / "journal.jsonl")
-    plan = [batches for epoch in (0, 1, 2, 3) for batches in task.data.epoch(epoch, budget=512, accumulate=1, seed=1)]
+    plan = [batches for epoch in (0, 1, 2, 3) for batches in task.data.plan(epoch, 0, budget=512, accumulate=1, seed=1)]
     sums = [forward(task.model, loop.assemble(task, batch), train) for batches in plan[:10] for batch in batches]
-    tokens = sum(int(task.data.target_lengths[batch].sum()) + len(batch) for (batch,) in plan[:10])
+    tokens = sum(int(task.data.lengths(batch)[1].sum()) + len(batch) for (batch,) in plan[:10])
     assert event["tokens_seen"] == task.state.tokens_seen == tokens
     for name, values in zip(("loss", "nll", "accuracy"), zip(*sums, strict=True), strict=True):
         assert event[name] == pytest.approx(sum(value.item() for value in values) / tokens, rel=1e-5)
@@ -460,9 +460,7 @@ def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
     plan = loop.updates(task)
     first = next(plan)
     assert len(first) == 3
-    assert all(
-        (task.data.source_lengths[batch].max() + 1) * len(batch) <= 171 for batch in first
-    )  # 512 / 3, rounded up
+    assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)  # 512 / 3, rounded up
 
 
 def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):

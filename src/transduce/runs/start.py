@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from transduce import bundle, sizing
@@ -161,11 +160,11 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
     if config.model.positions != "learned":
         return
     data, most = prepared.mixture, config.model.max_positions - 1  # EOS, or BOS, takes one
-    longest = np.maximum(data.source_lengths, data.target_lengths)
+    longest, length = data.longest()
     mend = f"raise model.max_positions ({config.model.max_positions})"
-    if longest.max() > most:
-        place = prepared.origin(int(longest.argmax()))
-        raise UserError(f"{place} has {longest.max()} tokens; {mend}, or lower data.max_length to {most}.")
+    if length > most:
+        place = prepared.origin(longest)
+        raise UserError(f"{place} has {length} tokens; {mend}, or lower data.max_length to {most}.")
     for pair in prepared.valid():
         rows = prepared.tokenizer.encode_source([pair.source]) + prepared.tokenizer.encode_target([pair.target])
         if max(map(len, rows)) > most:
@@ -248,7 +247,7 @@ def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
 
 
 def _padding(prepared: Prepared, config: RunConfig) -> float:
-    """The share of padding in the first epoch."""
+    """The share of padding in the first block."""
     data, run = prepared.mixture, config.train
-    plan = data.epoch(0, budget=micro_budget(config), accumulate=run.accumulate, seed=run.seed)
-    return padding_share([batch for batches in plan for batch in batches], data.source_lengths, data.target_lengths)
+    plan = data.plan(0, 0, budget=micro_budget(config), accumulate=run.accumulate, seed=run.seed)
+    return padding_share([data.lengths(batch) for batches in plan for batch in batches])

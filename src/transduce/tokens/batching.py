@@ -1,10 +1,10 @@
-"""The plan of batches: which sentences share a batch, as a pure function of lengths, budget, seed and epoch.
+"""The plan of batches: which sentences share a batch, as a pure function of lengths, budget, seed, epoch and block.
 
 Sentences of approximately the same length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
 cells count EOS, so that a batch of n sentences has n * (longest + 1) cells on each side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,12 @@ Indices = NDArray[np.int64]
 
 
 def micro_batches(
-    source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int
+    source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int, block: int = 0
 ) -> list[Indices]:
     """Every sentence in exactly one batch, with at most `budget` cells on the source and on the target side.
 
     Batches come in random order, and who shares one changes with the epoch. At most one batch is a remainder.
+    block: which part of the epoch these sentences are, if they are not all of it.
     Raises ValueError if a sentence alone exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
@@ -26,18 +27,23 @@ def micro_batches(
     longest = max(source.max(initial=0), target.max(initial=0))
     if longest > budget:
         raise ValueError(f"a sentence of {longest} tokens, EOS counted, does not fit a budget of {budget}")
-    random = np.random.default_rng((seed, epoch))
+    random = np.random.default_rng((seed, epoch, block))
     order = random.permutation(len(source))
     order = order[_by_length(source[order], target[order], random)]
     batches = _cut(order, np.maximum(source, target)[order], budget)
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def padding_share(batches: Sequence[Indices], source_lengths: ArrayLike, target_lengths: ArrayLike) -> float:
-    """The share of all cells, both sides together, that hold padding; 0 if there are none."""
-    source, target = _cells(source_lengths), _cells(target_lengths)
-    cells = sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in batches)
-    tokens = sum(int(source[batch].sum() + target[batch].sum()) for batch in batches)
+def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
+    """The share of all cells, both sides together, that hold padding; 0 if there are none.
+
+    batches: the lengths of the sources and of the targets of each.
+    """
+    cells = tokens = 0
+    for lengths in batches:
+        source, target = map(_cells, lengths)
+        cells += len(source) * int(source.max() + target.max())
+        tokens += int(source.sum() + target.sum())
     return 1 - tokens / cells if cells else 0.0
 
 

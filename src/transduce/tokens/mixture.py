@@ -1,4 +1,9 @@
-"""Several token stores as one, each pair as often per epoch as its corpus weighs; nothing is copied."""
+"""Several token stores as one, each pair as often per epoch as its corpus weighs; nothing is copied.
+
+An epoch is planned in blocks, each when it is reached, so that neither the time before the first update nor memory
+depends on the size of the corpus. Up to BLOCK pairs are one block. More are dealt out to blocks of equal size, anew in
+every epoch, in runs of neighbours: what a block needs lies together on the disk and is read once.
+"""
 
 from collections.abc import Sequence
 
@@ -7,6 +12,10 @@ import numpy as np
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import TokenStore
 
+BLOCK = 1 << 21  # pairs planned together at most: some 250 MB and a second while that is done
+RUN = 256  # neighbours in a corpus that come into the same block
+SLICE = 1 << 20  # pairs looked at together
+
 
 class Mixture:
     """Pairs of all stores, numbered through; `weights` says how often a pair is seen per epoch, on average."""
@@ -14,11 +23,23 @@ class Mixture:
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
         self.starts = np.cumsum([0, *map(len, stores)])
-        self.source_lengths = np.concatenate([store.source_lengths for store in stores])
-        self.target_lengths = np.concatenate([store.target_lengths for store in stores])
 
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    @property
+    def pairs_per_epoch(self) -> int:
+        """How many pairs an epoch shows, those counted again that it shows again."""
+        shares = [divmod(weight, 1) for weight in self.weights]
+        return sum(
+            int(copies) * len(store) + round(part * len(store))
+            for store, (copies, part) in zip(self.stores, shares, strict=True)
+        )
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks an epoch is planned in."""
+        return max(1, -(-self.pairs_per_epoch // BLOCK))
 
     def source(self, index: int) -> np.ndarray:
         """Ids of a source sentence."""
@@ -35,18 +56,38 @@ class Mixture:
         store, place = self._find(index)
         return store, *self.stores[store].origin(place)
 
-    def epoch(self, epoch: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
-        """The updates of an epoch, each a list of micro-batches of at most `budget` cells on each side.
+    def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
+        """Tokens of the source and of the target of some pairs, EOS not counted (pairs,)."""
+        source, target = np.empty((2, len(pairs)), dtype=np.int64)
+        for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
+            here = (pairs >= start) & (pairs < end)
+            source[here] = store.source_lengths[pairs[here] - start]
+            target[here] = store.target_lengths[pairs[here] - start]
+        return source, target
+
+    def longest(self) -> tuple[int, int]:
+        """The first of the pairs with the longest side, and the tokens of that side, EOS not counted."""
+        found = (0, -1)
+        for start in range(0, len(self), SLICE):
+            longer = np.maximum(*self.lengths(np.arange(start, min(start + SLICE, len(self)))))
+            if longer.max() > found[1]:
+                found = start + int(longer.argmax()), int(longer.max())
+        return found
+
+    def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
+        """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
         A pure function of the stores and the arguments. A weight of 2.5 sees every pair twice and half of
-        them, drawn anew each epoch, once more.
+        them, drawn anew each epoch, once more. At most the last update of a block has fewer micro-batches than others.
         """
-        chosen = np.concatenate([self._draw(store, seed, epoch) for store in range(len(self.stores))])
-        batches = micro_batches(
-            self.source_lengths[chosen], self.target_lengths[chosen], budget=budget, seed=seed, epoch=epoch
-        )
+        chosen = self._all(seed, epoch) if self.blocks == 1 else self._some(seed, epoch, block)
+        batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
         batches = [chosen[batch] for batch in batches]
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
+
+    def _all(self, seed: int, epoch: int) -> Indices:
+        """What an epoch of a single block shows."""
+        return np.concatenate([self._draw(store, seed, epoch) for store in range(len(self.stores))])
 
     def _draw(self, store: int, seed: int, epoch: int) -> Indices:
         every = np.arange(self.starts[store], self.starts[store + 1])
@@ -54,6 +95,27 @@ class Mixture:
         random = np.random.default_rng((seed, epoch, store))
         extra = random.permutation(every)[: round(part * len(every))]
         return np.concatenate([*[every] * int(copies), extra])
+
+    def _some(self, seed: int, epoch: int, block: int) -> Indices:
+        """What one of several blocks shows: an equal part of the runs, drawn at random, in the order of the corpus."""
+        random = np.random.default_rng((seed, epoch, 0, 1))  # of which no other numbers are drawn
+        runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
+        firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
+        begin, end = (len(firsts) * number // self.blocks for number in (block, block + 1))
+        drawn = np.sort(random.permutation(len(firsts))[begin:end])
+        firsts, sizes = firsts[drawn], sizes[drawn]
+        return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+
+    def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
+        """The runs of a store that an epoch shows: the first pair of each, and how many pairs it has."""
+        firsts = np.arange(self.starts[store], self.starts[store + 1], RUN)
+        sizes = np.minimum(RUN, self.starts[store + 1] - firsts)
+        copies, part = divmod(self.weights[store], 1)
+        order = random.permutation(len(firsts))
+        wanted = round(part * sizes.sum())
+        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run that is needed is cut off
+        order, extra = order[extra > 0], extra[extra > 0]
+        return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _find(self, index: int) -> tuple[int, int]:
         store = int(np.searchsorted(self.starts, index, side="right")) - 1

@@ -1,9 +1,12 @@
 """Pairs of sentences as ids in a folder, mapped into memory: a corpus need not fit into it.
 
-source.ids      target.ids         all sentences one after another, in 16 bits if all ids fit, else in 32
-source.offsets  target.offsets     where each begins and the last ends, in 64 bits
-origin.files    origin.lines       the number of the file and the line that each pair came from
-store.json      manifest.json      how wide the ids are; sizes and hashes
+source.ids      target.ids         all sentences one after another
+source.lengths  target.lengths     ids of each sentence
+source.starts   target.starts      where every 64th sentence begins, in 64 bits
+origin.steps    origin.jumps       the line that each pair came from, and the number of its file (origins.py)
+store.json      manifest.json      how wide ids and lengths are; sizes and hashes
+
+Ids and lengths take 16 bits if all of them fit, else 32: beside its ids, a pair takes 5.3 bytes.
 """
 
 import json
@@ -17,11 +20,14 @@ from numpy.typing import NDArray
 
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
+from transduce.tokens.numbers import Numbers, map_file
+from transduce.tokens.origins import FullOrigins, Origins, OriginWriter
 from transduce.tokens.words import Rows
 
-FORMAT = 1  # of a store; a newer one is refused
+FORMAT = 2  # of a store; a newer one is refused. 1 had an offset (64 bits), a file and a line (96) for every pair
 HEADER = "store.json"
-CHUNK = 1 << 20  # ids converted at once
+STRIDE = 64  # sentences from one start that is known to the next
+WIDTHS = ("source", "target", "source_lengths", "target_lengths")  # in the header
 
 
 class Encoded(NamedTuple):
@@ -47,14 +53,13 @@ def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
     with write_folder(folder) as aside, ExitStack() as open_files:
         source = open_files.enter_context(_Sentences(aside / "source"))
         target = open_files.enter_context(_Sentences(aside / "target"))
-        files = open_files.enter_context((aside / "origin.files").open("wb"))
-        lines = open_files.enter_context((aside / "origin.lines").open("wb"))
+        origins = open_files.enter_context(OriginWriter(aside))
         for block in blocks:
             source.append(block.source)
             target.append(block.target)
-            files.write(block.files.astype("i4").tobytes())
-            lines.write(block.lines.astype("i8").tobytes())
-        header = {"format": FORMAT, "source": source.dtype.str, "target": target.dtype.str}
+            origins.append(block.files, block.lines)
+        widths = [source.ids.width, target.ids.width, source.lengths.width, target.lengths.width]
+        header = {"format": FORMAT, **dict(zip(WIDTHS, widths, strict=True))}
         (aside / HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
 
@@ -63,15 +68,15 @@ class TokenStore:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        header = _read_header(self.folder)
-        self._source = _map(self.folder / "source.ids", header["source"])
-        self._target = _map(self.folder / "target.ids", header["target"])
-        self._source_offsets = _map(self.folder / "source.offsets", "i8")
-        self._target_offsets = _map(self.folder / "target.offsets", "i8")
-        self._files = _map(self.folder / "origin.files", "i4")
-        self._lines = _map(self.folder / "origin.lines", "i8")
-        self.source_lengths = _differences(self._source_offsets)  # EOS not counted
-        self.target_lengths = _differences(self._target_offsets)
+        widths = _read_header(self.folder)
+        if "source_lengths" in widths:
+            self._source, self._target = (_mapped_side(self.folder, side, widths) for side in ("source", "target"))
+            self._origins: Origins | FullOrigins = Origins(self.folder)
+        else:
+            self._source, self._target = (_side_of_format_1(self.folder, side, widths) for side in ("source", "target"))
+            self._origins = FullOrigins(self.folder)
+        self.source_lengths = self._source.lengths  # EOS not counted; unsigned, perhaps of 16 bits
+        self.target_lengths = self._target.lengths
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -81,91 +86,93 @@ class TokenStore:
 
     def __len__(self) -> int:
         """Pairs of sentences."""
-        return len(self._files)
+        return len(self.source_lengths)
 
     def source(self, i: int) -> NDArray[Any]:
         """Ids of a source sentence (length,), unsigned and read-only."""
-        return self._source[self._source_offsets[self._checked(i)] : self._source_offsets[i + 1]]
+        return self._source.row(self._checked(i))
 
     def target(self, i: int) -> NDArray[Any]:
         """Ids of a target sentence (length,), unsigned and read-only."""
-        return self._target[self._target_offsets[self._checked(i)] : self._target_offsets[i + 1]]
+        return self._target.row(self._checked(i))
 
     def origin(self, i: int) -> tuple[int, int]:
         """Where a pair came from: the number of the file, and the line."""
-        return int(self._files[self._checked(i)]), int(self._lines[i])
+        return self._origins[self._checked(i)]
 
     def _checked(self, i: int) -> int:
         if not 0 <= i < len(self):
             raise IndexError(f"{self.folder} has no sentence {i}, it has {len(self)}")
-        return i
+        return int(i)
+
+
+class _Side(NamedTuple):
+    """All sentences of one side."""
+
+    ids: NDArray[Any]  # (tokens,)
+    lengths: NDArray[Any]  # (sentences,)
+    starts: NDArray[np.int64]  # (sentences / STRIDE, rounded up)
+
+    def row(self, i: int) -> NDArray[Any]:
+        known = i // STRIDE
+        start = int(self.starts[known]) + int(self.lengths[known * STRIDE : i].sum())
+        return self.ids[start : start + int(self.lengths[i])]
+
+
+def _mapped_side(folder: Path, side: str, widths: dict[str, str]) -> _Side:
+    return _Side(
+        map_file(folder / f"{side}.ids", widths[side]),
+        map_file(folder / f"{side}.lengths", widths[f"{side}_lengths"]),
+        map_file(folder / f"{side}.starts", "i8"),
+    )
+
+
+def _side_of_format_1(folder: Path, side: str, widths: dict[str, str]) -> _Side:
+    """Lengths are computed, in four bytes a sentence, without eight on the way."""
+    offsets = map_file(folder / f"{side}.offsets", "i8")
+    lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.uint32, casting="unsafe")
+    return _Side(map_file(folder / f"{side}.ids", widths[side]), lengths, offsets[:-1:STRIDE])
 
 
 class _Sentences:
-    """One side of a store while it is written: a file of ids, and one of offsets."""
+    """One side of a store while it is written."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_suffix(".ids")
-        self._ids = self._path.open("wb")
-        self._offsets = path.with_suffix(".offsets").open("wb")
-        self._typecode, self._end = "H", 0
-        self._offsets.write(np.zeros(1, "i8").tobytes())
+        self.ids = Numbers(path.with_suffix(".ids"))
+        self.lengths = Numbers(path.with_suffix(".lengths"))
+        self._starts = path.with_suffix(".starts").open("wb")
+        self._count, self._end = 0, 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._ids, self._offsets:  # closes both, even if the disk has no room for what is left of one
+        with self.ids, self.lengths, self._starts:  # closes all, even if the disk has no room for what is left of one
             pass
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self._typecode)
-
     def append(self, rows: Rows) -> None:
-        if self._typecode == "H" and rows.ids.max(initial=0) > np.iinfo(np.uint16).max:
-            self._widen()
-        self._ids.write(rows.ids.astype(self.dtype).tobytes())
-        ends = self._end + np.cumsum(rows.lengths)
-        self._offsets.write(ends.astype("i8").tobytes())
+        self.ids.append(rows.ids)
+        self.lengths.append(rows.lengths)
+        starts = self._end + np.cumsum(rows.lengths) - rows.lengths
+        self._starts.write(starts[-self._count % STRIDE :: STRIDE].astype("i8").tobytes())
+        self._count += len(rows.lengths)
         self._end += len(rows.ids)
-
-    def _widen(self) -> None:
-        """Go on in 32 bits, and convert what is there."""
-        self._ids.close()
-        narrow = _map(self._path, self.dtype.str)
-        self._typecode = "I"
-        wide = self._path.with_suffix(".wide")
-        self._ids = wide.open("wb")
-        for start in range(0, len(narrow), CHUNK):
-            self._ids.write(narrow[start : start + CHUNK].astype(self.dtype).tobytes())
-        wide.replace(self._path)
 
 
 def _read_header(folder: Path) -> dict[str, str]:
-    """Raises UserError if it is missing, damaged or of a newer format."""
+    """How wide the numbers are; raises UserError if it is missing, damaged or of a newer format."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_bytes())
-        version, kinds = header["format"], {header["source"], header["target"]}
+        version = header["format"]
+        widths = {name: header[name] for name in (WIDTHS[:2] if version == 1 else WIDTHS)}
+        kinds = set(widths.values())
     except (OSError, ValueError, LookupError, TypeError):
         raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
-    if version != FORMAT:
+    if version not in (1, FORMAT):
         raise UserError(
             f"{path} has format {version}, this transduce reads format {FORMAT}; install a newer transduce."
         )
     if not kinds <= {"<u2", "<u4", ">u2", ">u4"}:
         raise UserError(f"{path} is damaged: ids can't be {kinds}; prepare {folder} again.")
-    return {side: header[side] for side in ("source", "target")}
-
-
-def _differences(offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Of neighbours, in the four bytes that a sentence needs, without eight on the way."""
-    return np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="unsafe")
-
-
-def _map(path: Path, dtype: str) -> NDArray[Any]:
-    """A file's numbers, without reading them; an empty file can't be mapped."""
-    if path.stat().st_size == 0:
-        return np.empty(0, dtype=dtype)
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+    return widths

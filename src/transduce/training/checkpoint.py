@@ -26,7 +26,8 @@ class TrainState:
 
     step: int = 0  # updates made
     epoch: int = 0
-    position: int = 0  # updates of this epoch made
+    block: int = 0  # blocks of this epoch that are done
+    position: int = 0  # updates of this block made
     tokens_seen: int = 0  # target tokens
     seconds: float = 0.0  # of training, over all starts, validation counted
     best: float | None = None  # lowest perplexity in validation

@@ -87,17 +87,20 @@ def train(training: Training, until: float = math.inf) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """The updates from where the state stands, epoch after epoch without end; the state moves along."""
+    """The updates from where the state stands, block after block, epoch after epoch; the state moves along."""
     state, config = training.state, training.config
     while True:
-        plan = training.data.epoch(
+        plan = training.data.plan(
             state.epoch,
+            state.block,
             budget=micro_budget(config),
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
         yield from plan[state.position :]
-        state.epoch, state.position = state.epoch + 1, 0
+        state.block, state.position = state.block + 1, 0
+        if state.block == training.data.blocks:
+            state.epoch, state.block = state.epoch + 1, 0
 
 
 def micro_budget(config: RunConfig) -> int:

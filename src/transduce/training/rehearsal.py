@@ -30,7 +30,7 @@ class Rehearsal(NamedTuple):
     """What was found out; the weights are as before."""
 
     accumulate: int  # micro-batches of an update
-    updates_per_epoch: int
+    updates_per_epoch: int  # reckoned from the first block, where there are several
     seconds_per_update: float
 
 
@@ -39,7 +39,7 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
 
     Raises UserError if a single sentence does not fit the budget or the memory.
     """
-    longest = int(max(data.source_lengths.max(), data.target_lengths.max())) + 1
+    longest = data.longest()[1] + 1
     accumulate = config.train.accumulate or (-(-config.data.max_tokens // CPU_CELLS) if device.type == "cpu" else 1)
     while True:
         budget = -(-config.data.max_tokens // accumulate)
@@ -48,7 +48,7 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
                 f"A sentence of {longest} tokens does not fit a micro-batch of {budget}: raise data.max_tokens, lower "
                 "data.max_length or set a smaller train.accumulate."
             )
-        plan = data.epoch(0, budget=budget, accumulate=accumulate, seed=config.train.seed)
+        plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         if not plan:
             raise UserError(
                 "Every corpus has weight 0, so there is nothing to train on; raise one in [[data.corpora]]."
@@ -58,7 +58,8 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
             break
         accumulate *= 2
     trial = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
-    return Rehearsal(accumulate, len(plan), _seconds(model, data, plan, trial, device))
+    per_epoch = round(len(plan) * data.pairs_per_epoch / sum(len(batch) for batches in plan for batch in batches))
+    return Rehearsal(accumulate, per_epoch, _seconds(model, data, plan, trial, device))
 
 
 def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, device: torch.device) -> bool:
@@ -107,7 +108,8 @@ def _try(model: Seq2Seq, data: Mixture, batch: Indices, config: RunConfig, devic
 
 
 def _cells(data: Mixture, batch: Indices) -> int:
-    return len(batch) * int(data.source_lengths[batch].max() + data.target_lengths[batch].max() + 2)
+    source, target = data.lengths(batch)
+    return len(batch) * int(source.max() + target.max() + 2)
 
 
 def _free_bytes() -> float:
