@@ -43,6 +43,13 @@ def test_pairs_are_numbered_through(stores):
         assert mixture.origin(index) == (store, store, line)
 
 
+@given(pairs=st.lists(st.integers(0, 31)))
+def test_many_pairs_are_found_as_each_is(stores, pairs):
+    mixture, chosen = Mixture(stores, [1.0] * 4), np.array(pairs, dtype=np.int64)
+    assert [ids.tolist() for ids in mixture.sources(chosen)] == [mixture.source(pair).tolist() for pair in pairs]
+    assert [ids.tolist() for ids in mixture.targets(chosen)] == [mixture.target(pair).tolist() for pair in pairs]
+
+
 @settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
 def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):

@@ -220,6 +220,9 @@ def test_beside_its_ids_a_pair_takes_a_few_bytes(tmp_path):
     store = TokenStore.open(tmp_path / "store")
     assert [store.origin(n) for n in range(6000)] == [(n // 3000, n % 3000 * 2) for n in range(6000)]
     assert [len(store.source(n)) for n in range(6000)] == [n % 7 for n in range(6000)]
+    places = np.random.default_rng(1).permutation(6000)
+    assert [ids.tolist() for ids in store.sources(places)] == [[1] * (n % 7) for n in places]
+    assert [ids.tolist() for ids in store.targets(places)] == [[2] * (n % 5) for n in places]
 
 
 def test_a_sentence_may_be_very_long(tmp_path):

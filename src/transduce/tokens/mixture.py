@@ -5,7 +5,7 @@ depends on the size of the corpus. Up to BLOCK pairs are one block. More are dea
 every epoch, in runs of neighbours: what a block needs lies together on the disk and is read once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -50,6 +50,14 @@ class Mixture:
         """Ids of a target sentence."""
         store, place = self._find(index)
         return self.stores[store].target(place)
+
+    def sources(self, pairs: Indices) -> list[np.ndarray]:
+        """Ids of the source sentences of some pairs."""
+        return self._gather(pairs, TokenStore.sources)
+
+    def targets(self, pairs: Indices) -> list[np.ndarray]:
+        """Ids of the target sentences of some pairs."""
+        return self._gather(pairs, TokenStore.targets)
 
     def origin(self, index: int) -> tuple[int, int, int]:
         """Number of the store, of the file in it, and line."""
@@ -116,6 +124,17 @@ class Mixture:
         extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run that is needed is cut off
         order, extra = order[extra > 0], extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
+
+    def _gather(self, pairs: Indices, side: Callable[[TokenStore, Indices], list[np.ndarray]]) -> list[np.ndarray]:
+        """What `side` finds in the stores, in the order of the pairs."""
+        if len(self.stores) == 1:
+            return side(self.stores[0], pairs)
+        stores = np.searchsorted(self.starts, pairs, side="right") - 1
+        found = {
+            store: iter(side(self.stores[store], pairs[stores == store] - self.starts[store]))
+            for store in np.unique(stores).tolist()
+        }
+        return [next(found[store]) for store in stores.tolist()]
 
     def _find(self, index: int) -> tuple[int, int]:
         store = int(np.searchsorted(self.starts, index, side="right")) - 1

@@ -96,6 +96,14 @@ class TokenStore:
         """Ids of a target sentence (length,), unsigned and read-only."""
         return self._target.row(self._checked(i))
 
+    def sources(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """The ids of some source sentences, all found at once; the places are not checked."""
+        return self._source.rows(places)
+
+    def targets(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """The ids of some target sentences, likewise."""
+        return self._target.rows(places)
+
     def origin(self, i: int) -> tuple[int, int]:
         """Where a pair came from: the number of the file, and the line."""
         return self._origins[self._checked(i)]
@@ -117,6 +125,14 @@ class _Side(NamedTuple):
         known = i // STRIDE
         start = int(self.starts[known]) + int(self.lengths[known * STRIDE : i].sum())
         return self.ids[start : start + int(self.lengths[i])]
+
+    def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
+        known, behind = np.divmod(places, STRIDE)
+        near = (known[:, None] * STRIDE + np.arange(STRIDE - 1)).clip(max=len(self.lengths) - 1)
+        between = np.where(np.arange(STRIDE - 1) < behind[:, None], self.lengths[near], 0)
+        starts = self.starts[known] + between.sum(1, dtype=np.int64)
+        ends = starts + self.lengths[places]
+        return [self.ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _mapped_side(folder: Path, side: str, widths: dict[str, str]) -> _Side:

@@ -127,9 +127,7 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
 @phase("data")
 def assemble(training: Training, batch: Indices) -> Batch:
     """Tensors of the given pairs, on the device."""
-    sources = [training.data.source(index) for index in batch.tolist()]
-    targets = [training.data.target(index) for index in batch.tolist()]
-    return make_batch(sources, targets).to(training.device)
+    return make_batch(training.data.sources(batch), training.data.targets(batch)).to(training.device)
 
 
 def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:

@@ -99,8 +99,7 @@ def _seconds(
 
 def _try(model: Seq2Seq, data: Mixture, batch: Indices, config: RunConfig, device: torch.device) -> None:
     model.train()
-    rows = batch.tolist()
-    tensors = make_batch([data.source(i) for i in rows], [data.target(i) for i in rows]).to(device)
+    tensors = make_batch(data.sources(batch), data.targets(batch)).to(device)
     forward(model, tensors, config.train).loss.backward()
     model.zero_grad(set_to_none=True)
     if device.type == "cuda":
