@@ -444,6 +444,11 @@ def test_the_spool_gives_back_every_part(tmp_path_factory, rows, chunk, data):
             both = Texts([spool, spool], side)
             assert list(both) == 2 * [pair[side] for pair in spool.pairs()]
             assert len(both) == 2 * spool.count()
+            some = Texts([spool], side, every=2)
+            blocks = [range(start, start + chunk) for start in range(0, len(pairs), 2 * chunk)]
+            taken = [row for block in blocks for row in block if row < len(pairs) and parts[row] == TRAIN]
+            assert list(some) == [pairs[row][side] for row in taken]
+            assert len(some) == len(taken)
 
 
 # -- holding out ---------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from transduce.model.batch import Batch, make_batch, source_tensor
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.runs.resume import newest
+from transduce.tokens import mixture as tokens_mixture
 from transduce.training import loop
 from transduce.training.checkpoint import (
     TrainState,
@@ -461,6 +462,24 @@ def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
     first = next(plan)
     assert len(first) == 3
     assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)  # 512 / 3, rounded up
+
+
+def test_a_block_is_gone_on_with_where_it_was_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens_mixture, "BLOCK", 40)
+    monkeypatch.setattr(tokens_mixture, "RUN", 7)
+    task = training(tmp_path, reverse_rows(100, seed=1), MODEL, TRAIN, perplexities())
+    assert task.data.blocks == 3
+    stream, states, seen = loop.updates(task), [], []
+    while task.state.epoch < 2:
+        seen.append([batch.tolist() for batch in next(stream)])
+        states.append(replace(task.state))
+        task.state.position += 1  # as `learn` does
+    for place, state in enumerate(states):
+        task.state = replace(state)  # which moves along
+        again = itertools.islice(loop.updates(task), 3)
+        assert [[batch.tolist() for batch in batches] for batches in again][: len(seen) - place] == seen[place:][:3]
+    first = [batches for batches, state in zip(seen, states, strict=True) if state.epoch == 0]
+    assert sorted(pair for batches in first for batch in batches for pair in batch) == list(range(100))
 
 
 def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):

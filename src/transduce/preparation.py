@@ -29,7 +29,7 @@ from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import SENTENCES, Tokenizer
 
 PREPARED = tuple(
     f"data.{name}"
@@ -37,6 +37,7 @@ PREPARED = tuple(
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 SPOOL = "spool"
+READ_TO_LEARN = 8  # times as many texts as a vocabulary is learnt from are read for that, at least
 
 
 @dataclass(frozen=True)
@@ -199,11 +200,13 @@ def _held_out(data: DataConfig, spools: Sequence[Spool]) -> tuple[list[Pair], in
 
 
 def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
-    targets: Collection[str] = Texts(spools, side=1)
+    # What the tokenizer takes of a very large corpus is taken of a part of it: each of its passes reads all texts.
+    every = max(1, sum(map(len, spools)) // (READ_TO_LEARN * SENTENCES))
+    targets: Collection[str] = Texts(spools, 1, every=1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # a tree to come may be longer than any of these
     return Tokenizer.train(
-        Texts(spools, side=0),
+        Texts(spools, 0, every=every),
         targets,
         vocab_size=size,
         kind=data.tokenizer,

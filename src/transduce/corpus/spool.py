@@ -59,9 +59,14 @@ class Spool:
         """Pairs of all parts."""
         return len(self.parts)
 
-    def count(self, part: int = TRAIN) -> int:
-        """Pairs of a part."""
-        return int(np.count_nonzero(self.parts == part))
+    def count(self, part: int = TRAIN, every: int = 1) -> int:
+        """Pairs of a part, or of what `blocks` gives of it."""
+        if every == 1:
+            return int(np.count_nonzero(self.parts == part))
+        return sum(
+            int(np.count_nonzero(self.parts[start : start + CHUNK] == part))
+            for start in range(0, len(self), every * CHUNK)
+        )
 
     def sentences(self) -> Bits64:
         """The hashes of both sentences of every pair (pairs, 2), if they were written."""
@@ -69,14 +74,19 @@ class Spool:
             return np.empty((0, 2), dtype="<u8")  # for an empty file can't be mapped
         return np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)
 
-    def blocks(self, part: int = TRAIN) -> Iterator[Block]:
-        """The pairs of a part, in blocks; none is empty."""
+    def blocks(self, part: int = TRAIN, every: int = 1) -> Iterator[Block]:
+        """The pairs of a part, in blocks; none is empty. every: one block of so many, the others are not read."""
         with (
             self._path("texts").open("rb") as texts,
             self._path("files").open("rb") as files,
             self._path("lines").open("rb") as lines,
         ):
-            for number, (start, end) in enumerate(zip(self._ends, self._ends[1:], strict=False)):
+            for number in range(0, len(self._ends) - 1, every):
+                start, end = self._ends[number : number + 2]
+                if every > 1:
+                    texts.seek(start)
+                    files.seek(4 * CHUNK * number)
+                    lines.seek(8 * CHUNK * number)
                 sides = texts.read(end - start).decode().split("\n")
                 block = Block(
                     sides[:-1:2], sides[1::2], np.fromfile(files, "i4", CHUNK), np.fromfile(lines, "i8", CHUNK)
@@ -99,17 +109,20 @@ class Spool:
 
 
 class Texts(Collection[str]):
-    """One side of what is trained on, of several corpora, one after another; can be gone through many times."""
+    """One side of what is trained on, of several corpora, one after another; can be gone through many times.
 
-    def __init__(self, spools: Sequence[Spool], side: int) -> None:
-        self._spools, self._side = spools, side
+    every: one block of each so many, if that is enough.
+    """
+
+    def __init__(self, spools: Sequence[Spool], side: int, every: int = 1) -> None:
+        self._spools, self._side, self._every = spools, side, every
 
     def __len__(self) -> int:
-        return sum(spool.count() for spool in self._spools)
+        return sum(spool.count(every=self._every) for spool in self._spools)
 
     def __iter__(self) -> Iterator[str]:
         for spool in self._spools:
-            for block in spool.blocks():
+            for block in spool.blocks(every=self._every):
                 yield from block[self._side]
 
     def __contains__(self, text: object) -> bool:

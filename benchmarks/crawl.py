@@ -1,0 +1,373 @@
+"""A hundred million pairs: what a corpus as large as a crawl costs, and how well it is shuffled.
+
+    python benchmarks/crawl.py DIR --text 1000000 10000000 --tokens 100000000
+    python benchmarks/crawl.py DIR --report docs/images/crawl.png
+
+A generator stands in for the crawl: 20,000 sentences of the phrasebook, one to three of them a pair, behind a number or
+a name, so that few pairs are equal. With --text it writes two text files, which `transduce prepare` reads (1,000 pairs
+are held out, repetitions are not looked for). With --tokens the parts are encoded once and joined as ids: the store
+that the text would give (checked first, to the byte), without the time and the disk that text takes.
+
+Then, from the prepared folder, in processes of their own: a training of a tiny model, from the start of the process to
+the end of its first update, and on through a few updates of every block of an epoch, with its memory by
+/proc/self/smaps_rollup, anonymous and mapped; and where two epochs put each pair. What was measured is added to
+DIR/measured.jsonl; --report makes tables and a plot of it.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from preparation import TRANSDUCE, run  # benchmarks/preparation.py
+
+from transduce.corpus import phrasebook
+from transduce.files import write_folder
+from transduce.preparation import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from transduce.tokens import mixture
+from transduce.tokens.batching import padding_share
+from transduce.tokens.store import Encoded, write_store
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.words import Rows
+
+SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
+SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
+CHUNK = 200_000  # pairs made together
+SEED = 7
+CHECKED = 30_000  # pairs that are prepared as text and as ids
+OPTIONS = ("data.vocab_size=8000", "data.deduplicate=false")
+TINY = [
+    *("model.d_model=64", "model.d_ff=128", "model.num_heads=2", "model.num_encoder_layers=1"),
+    *("model.num_decoder_layers=1", "data.max_tokens=4096", "train.threads=1", "train.accumulate=1"),
+]
+BUDGET = 4096  # the same as in data.max_tokens
+LOOKED_AT = 200  # updates whose pairs are compared
+
+
+# -- the generator --------------------------------------------------------------------------------------------------
+
+
+class Crawl:
+    """Endless pairs, the same for the same seed: each is a few parts, of which both sides are known."""
+
+    def __init__(self, kept: Path) -> None:
+        """kept: where the sentences are, or will be, because drawing them is slow."""
+        if not kept.exists():
+            drawn = phrasebook.sentences(SENTENCES, seed=1)
+            kept.write_text(json.dumps([(each.english, each.german) for each in drawn]), encoding="utf-8")
+        self.sentences: list[tuple[str, str]] = json.loads(kept.read_text(encoding="utf-8"))
+        numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
+        draw, sounds = random.Random(1), [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
+        names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))
+        first, last = [(name, name) for name in names[:NAMES]], [(f"{name}:",) * 2 for name in names[NAMES:]]
+        self.parts = [*self.sentences, *numbers, *first, *last]
+
+    def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Places in `parts`, all pairs' one after another, and how many parts each pair has."""
+        draw = np.random.default_rng(seed)
+        for start in range(0, pairs, CHUNK):
+            size = min(CHUNK, pairs - start)
+            count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
+            label = draw.integers(0, 3, size)  # nothing (but before a single sentence), a number, a name
+            label[(count == 1) & (label == 0)] = 1
+            places = np.full((size, 2 + len(SHARES)), -1)
+            sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))
+            places[:, 2:] = np.where(np.arange(len(SHARES)) < count[:, None], sentences, -1)
+            base = len(self.sentences)
+            places[:, 1] = np.choose(
+                label,
+                (-1, base + draw.integers(0, NUMBERS, size), base + NUMBERS + NAMES + draw.integers(0, NAMES, size)),
+            )
+            places[:, 0] = np.where(label == 2, base + NUMBERS + draw.integers(0, NAMES, size), -1)
+            used = places >= 0
+            yield places[used], used.sum(1)
+
+    def texts(self, pairs: int, seed: int) -> Iterator[tuple[list[str], list[str]]]:
+        """The two sides of some pairs at a time."""
+        for places, counts in self.chunks(pairs, seed):
+            ends = np.cumsum(counts).tolist()
+            parts = [self.parts[place] for place in places.tolist()]
+            spans = list(zip([0, *ends], ends, strict=False))
+            sides = ([part[side] for part in parts] for side in (0, 1))
+            source, target = ([" ".join(side[start:end]) for start, end in spans] for side in sides)
+            yield source, target
+
+    def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
+        """The same as ids: a part has the same ones wherever it stands, as a space is before it."""
+        known = [pack([part[side] for part in self.parts]) for side, pack in
+                 enumerate((tokenizer.pack_source, tokenizer.pack_target))]  # fmt: skip
+        done = 0
+        for places, counts in self.chunks(pairs, seed):
+            source, target = (joined(rows, places, counts) for rows in known)
+            lines = np.arange(done + 1, done + 1 + len(counts))
+            yield Encoded(source, target, np.zeros(len(counts), np.int32), lines)
+            done += len(counts)
+
+
+def made(draw: random.Random, sounds: Sequence[str]) -> str:
+    """A name."""
+    return "".join(draw.choices(sounds, k=draw.randint(2, 3))).title()
+
+
+def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
+    """The rows at `places`, so many at a time as one."""
+    ids, lengths = rows.take(places)
+    return Rows(ids, np.add.reduceat(lengths, np.cumsum(counts) - counts))
+
+
+def write_texts(crawl: Crawl, pairs: int, folder: Path) -> list[str]:
+    """Two text files."""
+    files = [folder / "crawl.en", folder / "crawl.de"]
+    with files[0].open("w", encoding="utf-8") as sources, files[1].open("w", encoding="utf-8") as targets:
+        for source, target in crawl.texts(pairs, seed=7):
+            sources.write("\n".join(source) + "\n")
+            targets.write("\n".join(target) + "\n")
+    return [str(file) for file in files]
+
+
+# -- prepared folders ------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for sentences, corpora and what was measured")
+    parser.add_argument("--text", type=int, nargs="+", default=[], metavar="PAIRS")
+    parser.add_argument("--tokens", type=int, nargs="+", default=[], metavar="PAIRS")
+    parser.add_argument("--report", type=Path, metavar="PLOT")
+    parser.add_argument("--step", choices=STEPS, help="what the script calls itself with, for a process of its own")
+    parser.add_argument("--began", type=float, default=0.0)
+    arguments = parser.parse_args()
+    if arguments.step:
+        print(json.dumps(STEPS[arguments.step](arguments.folder, arguments.began)))
+    elif arguments.report:
+        report(arguments.folder, arguments.report)
+    else:
+        crawl = Crawl(arguments.folder / "sentences.json")
+        vocabulary = learnt(crawl, arguments.folder)
+        for make, sizes in ((from_text, arguments.text), (from_ids, arguments.tokens)):
+            for pairs in sizes:
+                data = arguments.folder / f"{make.__name__}-{pairs}"
+                shutil.rmtree(data, ignore_errors=True)
+                row = {"how": make.__name__, "pairs": pairs, **make(crawl, pairs, data, vocabulary)}
+                row |= sizes_of(data)
+                for step in STEPS:
+                    row[step] = child(step, data)
+                with (arguments.folder / "measured.jsonl").open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(json.dumps(row), flush=True)
+                shutil.rmtree(data)
+
+
+def learnt(crawl: Crawl, folder: Path) -> Path:
+    """A prepared folder with a vocabulary, of text; that joined ids give the same store is checked."""
+    text, ids = folder / "as-text", folder / "as-ids"
+    for old in (text, ids):
+        shutil.rmtree(old, ignore_errors=True)
+    files = write_texts(crawl, CHECKED, folder)
+    run([*TRANSDUCE, "--train", *files, "--from", "en", "--to", "de", "--out", str(text), *OPTIONS, "data.holdout=0"])
+    from_ids(crawl, CHECKED, ids, text)
+    for path in sorted((text / "corpus-0").iterdir()):
+        if path.read_bytes() != (ids / "corpus-0" / path.name).read_bytes():
+            raise SystemExit(f"{path} differs from what joined ids give.")
+    return text
+
+
+def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path) -> dict[str, Any]:
+    """Write text and prepare it, with a given vocabulary and with a new one."""
+    began = time.perf_counter()
+    files = write_texts(crawl, pairs, data.parent)
+    found: dict[str, Any] = {"generator": pairs / (time.perf_counter() - began)}
+    found["text"] = sum(Path(file).stat().st_size for file in files)
+    command = [*TRANSDUCE, "--train", *files, "--from", "en", "--to", "de", "--out", str(data)]
+    for name, options in (
+        ("new vocabulary", OPTIONS),
+        ("known vocabulary", ("--vocabulary", str(vocabulary), OPTIONS[1])),
+    ):
+        shutil.rmtree(data, ignore_errors=True)
+        worked = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds, memory = run([*command, *options])
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor = now.ru_utime + now.ru_stime - worked.ru_utime - worked.ru_stime
+        found[name] = {"seconds": seconds, "processor": processor, "memory": memory}
+    for file in files:
+        Path(file).unlink()
+    return found
+
+
+def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path) -> dict[str, Any]:
+    """Write what preparing the text would, without the text."""
+    began = time.perf_counter()
+    made = [0.0]
+    with write_folder(data) as aside:
+        tokenizer = Tokenizer.load(vocabulary)
+        tokenizer.save(aside)
+        write_store(aside / "corpus-0", timed(crawl.encoded(pairs, SEED, tokenizer), made))
+        facts = dataclasses.replace(read_facts(vocabulary), pairs=pairs)
+        (aside / FACTS).write_text(json.dumps(dataclasses.asdict(facts)))
+        for name in (VALID, LEFT_OUT):
+            shutil.copy(vocabulary / name, aside / name)
+    return {"generator": pairs / made[0], "write": pairs / (time.perf_counter() - began - made[0])}
+
+
+def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
+    """The same blocks; the time that they are waited for is added up."""
+    while True:
+        began = time.perf_counter()
+        block = next(blocks, None)
+        seconds[0] += time.perf_counter() - began
+        if block is None:
+            return
+        yield block
+
+
+def sizes_of(data: Path) -> dict[str, Any]:
+    """Bytes of a store: its ids, and all else."""
+    files = {path.name: path.stat().st_size for path in (data / "corpus-0").iterdir()}
+    ids = sum(size for name, size in files.items() if name.endswith(".ids"))
+    return {"ids": ids, "beside": sum(files.values()) - ids}
+
+
+# -- processes of their own -------------------------------------------------------------------------------------------
+
+
+def child(step: str, data: Path) -> dict[str, Any]:
+    """What a step prints at its end."""
+    command = [sys.executable, __file__, str(data), "--step", step, "--began", str(time.time())]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def training(data: Path, began: float) -> dict[str, Any]:
+    """A training, as `transduce train` puts it together, through an epoch of which it makes a few updates a block."""
+    import torch
+
+    from transduce.commands.recipes import gather
+    from transduce.journal import Journal
+    from transduce.machine import keep_memory
+    from transduce.runs.resume import continued, resume
+    from transduce.runs.start import start
+    from transduce.training.loop import learn, updates
+
+    forget(data)
+    keep_memory()
+    out = data.parent / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    seconds, memory = {"imports": since(began)}, {"imports": memory_of_this()}
+    given = gather(None, train=(str(data),), valid=(), test=(), languages=("", ""), assignments=TINY)
+    start(given, out, None, False, torch.device("cpu"))
+    seconds["start"], memory["start"] = since(began), memory_of_this()
+    with Journal(out / "journal.jsonl") as journal:
+        task, _ = resume(continued(given, out), out, journal, torch.device("cpu"))
+        plan = updates(task)
+        learn(task, next(plan))
+        seconds["first update"], memory["first update"] = since(began), memory_of_this()
+        planned, most = [], (0, 0)
+        for block in range(task.data.blocks):
+            task.state.block, task.state.position = block, 0
+            wall, processor = time.perf_counter(), time.process_time()
+            plan = updates(task)
+            batches = [next(plan)]
+            planned.append((time.perf_counter() - wall, time.process_time() - processor))
+            for each in [*batches, *itertools.islice(plan, 20)]:
+                learn(task, each)
+            memory["block"] = memory_of_this()
+            most = max(most, memory["block"])
+    shutil.rmtree(out)
+    return {"seconds": seconds, "memory": memory, "most": most, "planned": planned, "blocks": task.data.blocks}
+
+
+def since(began: float) -> tuple[float, float]:
+    """Seconds since a time, and those that a processor worked for this process."""
+    return time.time() - began, time.process_time()
+
+
+def forget(data: Path) -> None:
+    """Have nothing of the files in memory: that the system still has what was just written would be luck."""
+    for path in (data / "corpus-0").iterdir():
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def memory_of_this() -> tuple[int, int]:
+    """Bytes of this process: anonymous, and mapped from files."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
+    found = {name: int(value.split()[0]) * 1024 for name, value in (line.split(":") for line in lines)}
+    return found["Anonymous"], found["Rss"] - found["Anonymous"]
+
+
+def shuffle(data: Path, _: float) -> dict[str, Any]:
+    """Where two epochs put each pair, beside a shuffle of all pairs at once where there is memory for one."""
+    corpus = open_prepared(data).mixture
+    found = {"blocks": mixed(corpus)}
+    if mixture.BLOCK < len(corpus) <= 20_000_000:
+        mixture.BLOCK = len(corpus)
+        found["whole"] = mixed(corpus)
+    return found
+
+
+def mixed(corpus: mixture.Mixture) -> dict[str, float]:
+    """How little a pair's place in an epoch says of its place in the corpus, and its neighbours of each other."""
+    places = [np.empty(len(corpus), dtype=np.int32) for _ in range(2)]
+    stretches, mates, pairs, padding, means = [], 0, 0, [], []
+    for epoch, place in enumerate(places):
+        update = 0
+        for block in range(corpus.blocks):
+            plan = [batch for (batch,) in corpus.plan(epoch, block, budget=BUDGET, accumulate=1, seed=1)]
+            for number, batch in enumerate(plan, start=update):
+                place[batch] = number
+            update += len(plan)
+            if epoch == 0:
+                drawn = np.concatenate(plan)
+                stretches.append(np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn))
+                means.append(np.mean(corpus.lengths(drawn)))
+                for batch in plan[:: max(1, len(plan) * corpus.blocks // LOOKED_AT)]:
+                    runs = np.bincount(np.unique(batch // mixture.RUN, return_inverse=True)[1])
+                    mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
+                    padding.append(corpus.lengths(batch))
+    position = np.arange(len(corpus), dtype=np.float32)
+    apart = {f"same update, {d} apart": float(np.mean(places[0][:-d] == places[0][d:])) for d in (1, 100, 10_000)}
+    return {
+        "position and place": correlation(position, places[0]),
+        "places in two epochs": correlation(places[0], places[1]),
+        "run mates in an update": mates / pairs,
+        **apart,
+        "uneven stretches": float(np.std(stretches) * 100),
+        "uneven lengths": float(np.std(means) / np.mean(means)),
+        "padding": padding_share(padding),
+    }
+
+
+def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """Pearson's, in parts: 8 bytes for every pair at once would be too many."""
+    sums = np.zeros(5)
+    for start in range(0, len(one), 1_000_000):
+        a, b = (each[start : start + 1_000_000].astype(np.float64) / len(one) for each in (one, other))
+        sums += (a.sum(), b.sum(), (a * a).sum(), (b * b).sum(), (a * b).sum())
+    a, b, aa, bb, ab = sums / len(one)
+    return float((ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b)))
+
+
+STEPS = {"training": training, "shuffle": shuffle}
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
+
+
+def report(folder: Path, plot: Path) -> None:
+    raise NotImplementedError
+
+
+if __name__ == "__main__":
+    main()
