@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="for sentences, corpora and what was measured")
     parser.add_argument("--text", type=int, nargs="+", default=[], metavar="PAIRS")
     parser.add_argument("--tokens", type=int, nargs="+", default=[], metavar="PAIRS")
+    parser.add_argument("--learn", action="store_true", help="prepare text with a new vocabulary, too")
     parser.add_argument("--report", type=Path, metavar="PLOT")
     parser.add_argument("--step", choices=STEPS, help="what the script calls itself with, for a process of its own")
     parser.add_argument("--began", type=float, default=0.0)
@@ -160,7 +161,7 @@ def main() -> None:
             for pairs in sizes:
                 data = arguments.folder / f"{make.__name__}-{pairs}"
                 shutil.rmtree(data, ignore_errors=True)
-                row = {"how": make.__name__, "pairs": pairs, **make(crawl, pairs, data, vocabulary)}
+                row = {"how": make.__name__, "pairs": pairs, **make(crawl, pairs, data, vocabulary, arguments.learn)}
                 row |= sizes_of(data)
                 for step in STEPS:
                     row[step] = child(step, data)
@@ -184,17 +185,15 @@ def learnt(crawl: Crawl, folder: Path) -> Path:
     return text
 
 
-def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path) -> dict[str, Any]:
-    """Write text and prepare it, with a given vocabulary and with a new one."""
+def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: bool) -> dict[str, Any]:
+    """Write text and prepare it, with a vocabulary that is there, and before, if so asked, with a new one."""
     began = time.perf_counter()
     files = write_texts(crawl, pairs, data.parent)
     found: dict[str, Any] = {"generator": pairs / (time.perf_counter() - began)}
     found["text"] = sum(Path(file).stat().st_size for file in files)
     command = [*TRANSDUCE, "--train", *files, "--from", "en", "--to", "de", "--out", str(data)]
-    for name, options in (
-        ("new vocabulary", OPTIONS),
-        ("known vocabulary", ("--vocabulary", str(vocabulary), OPTIONS[1])),
-    ):
+    ways = {"learnt": OPTIONS, "given": ("--vocabulary", str(vocabulary), OPTIONS[1])}
+    for name, options in ways.items() if learn else [("given", ways["given"])]:
         shutil.rmtree(data, ignore_errors=True)
         worked = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds, memory = run([*command, *options])
@@ -206,7 +205,7 @@ def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path) -> dict[st
     return found
 
 
-def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path) -> dict[str, Any]:
+def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = False) -> dict[str, Any]:
     """Write what preparing the text would, without the text."""
     began = time.perf_counter()
     made = [0.0]
@@ -318,12 +317,15 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
 
 
 def mixed(corpus: mixture.Mixture) -> dict[str, float]:
-    """How little a pair's place in an epoch says of its place in the corpus, and its neighbours of each other."""
-    places = [np.empty(len(corpus), dtype=np.int32) for _ in range(2)]
+    """How little a pair's place in an epoch says of its place in the corpus, and its neighbours of each other.
+
+    Of the second epoch, an eighth of the blocks is planned.
+    """
+    places = [np.full(len(corpus), -1, dtype=np.int32) for _ in range(2)]
     stretches, mates, pairs, padding, means = [], 0, 0, [], []
     for epoch, place in enumerate(places):
         update = 0
-        for block in range(corpus.blocks):
+        for block in range(corpus.blocks if epoch == 0 else -(-corpus.blocks // 8)):
             plan = [batch for (batch,) in corpus.plan(epoch, block, budget=BUDGET, accumulate=1, seed=1)]
             for number, batch in enumerate(plan, start=update):
                 place[batch] = number
@@ -336,11 +338,12 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
                     runs = np.bincount(np.unique(batch // mixture.RUN, return_inverse=True)[1])
                     mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
                     padding.append(corpus.lengths(batch))
+    again = places[1] >= 0
     position = np.arange(len(corpus), dtype=np.float32)
     apart = {f"same update, {d} apart": float(np.mean(places[0][:-d] == places[0][d:])) for d in (1, 100, 10_000)}
     return {
         "position and place": correlation(position, places[0]),
-        "places in two epochs": correlation(places[0], places[1]),
+        "places in two epochs": correlation(places[0][again], places[1][again]),
         "run mates in an update": mates / pairs,
         **apart,
         "uneven stretches": float(np.std(stretches) * 100),
