@@ -19,7 +19,6 @@ import dataclasses
 import itertools
 import json
 import os
-import random
 import resource
 import shutil
 import subprocess
@@ -30,22 +29,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
-from preparation import TRANSDUCE, run  # benchmarks/preparation.py
+from preparation import TRANSDUCE, run
 
-from transduce.corpus import phrasebook
 from transduce.files import write_folder
 from transduce.preparation import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.words import Rows
 
-SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
-SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
-CHUNK = 200_000  # pairs made together
-SEED = 7
 CHECKED = 30_000  # pairs that are prepared as text and as ids
 OPTIONS = ("data.vocab_size=8000", "data.deduplicate=false")
 TINY = [
@@ -53,88 +47,9 @@ TINY = [
     *("model.num_decoder_layers=1", "data.max_tokens=4096", "train.threads=1", "train.accumulate=1"),
 ]
 BUDGET = 4096  # the same as in data.max_tokens
+MIB = 2**20
 LOOKED_AT = 200  # updates whose pairs are compared
-
-
-# -- the generator --------------------------------------------------------------------------------------------------
-
-
-class Crawl:
-    """Endless pairs, the same for the same seed: each is a few parts, of which both sides are known."""
-
-    def __init__(self, kept: Path) -> None:
-        """kept: where the sentences are, or will be, because drawing them is slow."""
-        if not kept.exists():
-            drawn = phrasebook.sentences(SENTENCES, seed=1)
-            kept.write_text(json.dumps([(each.english, each.german) for each in drawn]), encoding="utf-8")
-        self.sentences: list[tuple[str, str]] = json.loads(kept.read_text(encoding="utf-8"))
-        numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
-        draw, sounds = random.Random(1), [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
-        names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))
-        first, last = [(name, name) for name in names[:NAMES]], [(f"{name}:",) * 2 for name in names[NAMES:]]
-        self.parts = [*self.sentences, *numbers, *first, *last]
-
-    def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Places in `parts`, all pairs' one after another, and how many parts each pair has."""
-        draw = np.random.default_rng(seed)
-        for start in range(0, pairs, CHUNK):
-            size = min(CHUNK, pairs - start)
-            count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
-            label = draw.integers(0, 3, size)  # nothing (but before a single sentence), a number, a name
-            label[(count == 1) & (label == 0)] = 1
-            places = np.full((size, 2 + len(SHARES)), -1)
-            sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))
-            places[:, 2:] = np.where(np.arange(len(SHARES)) < count[:, None], sentences, -1)
-            base = len(self.sentences)
-            places[:, 1] = np.choose(
-                label,
-                (-1, base + draw.integers(0, NUMBERS, size), base + NUMBERS + NAMES + draw.integers(0, NAMES, size)),
-            )
-            places[:, 0] = np.where(label == 2, base + NUMBERS + draw.integers(0, NAMES, size), -1)
-            used = places >= 0
-            yield places[used], used.sum(1)
-
-    def texts(self, pairs: int, seed: int) -> Iterator[tuple[list[str], list[str]]]:
-        """The two sides of some pairs at a time."""
-        for places, counts in self.chunks(pairs, seed):
-            ends = np.cumsum(counts).tolist()
-            parts = [self.parts[place] for place in places.tolist()]
-            spans = list(zip([0, *ends], ends, strict=False))
-            sides = ([part[side] for part in parts] for side in (0, 1))
-            source, target = ([" ".join(side[start:end]) for start, end in spans] for side in sides)
-            yield source, target
-
-    def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
-        """The same as ids: a part has the same ones wherever it stands, as a space is before it."""
-        known = [pack([part[side] for part in self.parts]) for side, pack in
-                 enumerate((tokenizer.pack_source, tokenizer.pack_target))]  # fmt: skip
-        done = 0
-        for places, counts in self.chunks(pairs, seed):
-            source, target = (joined(rows, places, counts) for rows in known)
-            lines = np.arange(done + 1, done + 1 + len(counts))
-            yield Encoded(source, target, np.zeros(len(counts), np.int32), lines)
-            done += len(counts)
-
-
-def made(draw: random.Random, sounds: Sequence[str]) -> str:
-    """A name."""
-    return "".join(draw.choices(sounds, k=draw.randint(2, 3))).title()
-
-
-def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
-    """The rows at `places`, so many at a time as one."""
-    ids, lengths = rows.take(places)
-    return Rows(ids, np.add.reduceat(lengths, np.cumsum(counts) - counts))
-
-
-def write_texts(crawl: Crawl, pairs: int, folder: Path) -> list[str]:
-    """Two text files."""
-    files = [folder / "crawl.en", folder / "crawl.de"]
-    with files[0].open("w", encoding="utf-8") as sources, files[1].open("w", encoding="utf-8") as targets:
-        for source, target in crawl.texts(pairs, seed=7):
-            sources.write("\n".join(source) + "\n")
-            targets.write("\n".join(target) + "\n")
-    return [str(file) for file in files]
+WALKED = 8  # blocks that the training goes on through
 
 
 # -- prepared folders ------------------------------------------------------------------------------------------------
@@ -273,7 +188,7 @@ def training(data: Path, began: float) -> dict[str, Any]:
         learn(task, next(plan))
         seconds["first update"], memory["first update"] = since(began), memory_of_this()
         planned, most = [], (0, 0)
-        for block in range(task.data.blocks):
+        for block in range(min(task.data.blocks, WALKED)):
             task.state.block, task.state.position = block, 0
             wall, processor = time.perf_counter(), time.process_time()
             plan = updates(task)
@@ -322,11 +237,13 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
     Of the second epoch, an eighth of the blocks is planned.
     """
     places = [np.full(len(corpus), -1, dtype=np.int32) for _ in range(2)]
-    stretches, mates, pairs, padding, means = [], 0, 0, [], []
+    planning, stretches, mates, pairs, padding, means = 0.0, [], 0, 0, [], []
     for epoch, place in enumerate(places):
         update = 0
         for block in range(corpus.blocks if epoch == 0 else -(-corpus.blocks // 8)):
+            before = time.process_time()
             plan = [batch for (batch,) in corpus.plan(epoch, block, budget=BUDGET, accumulate=1, seed=1)]
+            planning += (time.process_time() - before) * (epoch == 0)
             for number, batch in enumerate(plan, start=update):
                 place[batch] = number
             update += len(plan)
@@ -342,6 +259,7 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
     position = np.arange(len(corpus), dtype=np.float32)
     apart = {f"same update, {d} apart": float(np.mean(places[0][:-d] == places[0][d:])) for d in (1, 100, 10_000)}
     return {
+        "planning": planning,
         "position and place": correlation(position, places[0]),
         "places in two epochs": correlation(places[0][again], places[1][again]),
         "run mates in an update": mates / pairs,
@@ -369,7 +287,71 @@ STEPS = {"training": training, "shuffle": shuffle}
 
 
 def report(folder: Path, plot: Path) -> None:
-    raise NotImplementedError
+    """Print what was measured as tables, the latest of every size and kind, and draw cost against size."""
+    rows = [json.loads(line) for line in (folder / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = sorted({(row["how"], row["pairs"]): row for row in rows}.values(), key=lambda row: row["pairs"])
+    for table in (made_and_stored, trained, shuffled):
+        print("\n".join(table(rows)), end="\n\n")
+    draw(rows, plot)
+
+
+def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Until there is a store."""
+    yield "| pairs | from | generator | prepared | by one processor | memory | bytes a token | beside, a pair |"
+    yield "| --- " * 8 + "|"
+    for row in rows:
+        given = row.get("given")
+        cells = [f"{row['pairs']:,}", "text" if given else "ids", f"{row['generator']:,.0f}/s"]
+        cells += [f"{row['pairs'] / given[name]:,.0f}/s" for name in ("seconds", "processor")] if given else ["", ""]
+        cells += [f"{given['memory'] / MIB:,.0f} MiB" if given else ""]
+        yield "| " + " | ".join([*cells, "2", f"{row['beside'] / row['pairs']:.2f}"]) + " |"
+
+
+def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Until the first update, and on."""
+    yield "| pairs | first update | by one processor | of it imports | anonymous | after 8 blocks | mapped | an epoch |"
+    yield "| --- " * 8 + "|"
+    for row in rows:
+        seconds, memory = row["training"]["seconds"], row["training"]["memory"]
+        whole = row["shuffle"]["blocks"]["planning"]
+        cells = [f"{row['pairs']:,}", *(f"{each:.1f} s" for each in seconds["first update"])]
+        cells += [f"{seconds['imports'][1]:.1f} s", f"{memory['first update'][0] / MIB:,.0f} MiB"]
+        cells += [f"{row['training']['most'][0] / MIB:,.0f} MiB", f"{memory['block'][1] / MIB:,.0f} MiB"]
+        yield "| " + " | ".join([*cells, f"{whole:.1f} s in {row['training']['blocks']} blocks"]) + " |"
+
+
+def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """How mixed the pairs are."""
+    found = [(row["pairs"], how, values) for row in rows for how, values in row["shuffle"].items()]
+    names = [name for name in found[0][2] if name != "planning"]
+    yield "| | " + " | ".join(f"{pairs:,}{' as a whole' * (how == 'whole')}" for pairs, how, _ in found) + " |"
+    yield "| --- " * (len(found) + 1) + "|"
+    for name in names:
+        yield f"| {name} | " + " | ".join(f"{values[name]:.2g}" for *_, values in found) + " |"
+
+
+def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
+    """Cost against size, one picture for each: straight lines, or flat ones."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
+    prepared = [row for row in rows if "given" in row]
+    costs = [
+        ("preparing, processor s", prepared, lambda row: row["given"]["processor"], True),
+        ("planning an epoch, processor s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
+        ("start to first update, processor s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
+        ("anonymous memory of a training, MiB", rows, lambda row: row["training"]["most"][0] / MIB, False),
+    ]
+    for axis, (title, some, cost, grows) in zip(axes, costs, strict=True):
+        sizes, values = [row["pairs"] for row in some], [cost(row) for row in some]
+        axis.plot(sizes, values, "o-")
+        axis.set(title=title, xscale="log", xlabel="pairs", yscale="log" if grows else "linear")
+        if grows:
+            axis.plot(sizes, [values[0] * size / sizes[0] for size in sizes], ":", label="in proportion")
+            axis.legend()
+        else:
+            axis.set_ylim(0, 1.3 * max(values))
+    figure.savefig(plot, dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,98 @@
+"""Endless pairs that stand in for a crawl, from sentences of the phrasebook, as text or as ids."""
+
+import itertools
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.corpus import phrasebook
+from transduce.tokens.store import Encoded
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.words import Rows
+
+SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
+SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
+CHUNK = 200_000  # pairs made together
+SEED = 7
+
+
+class Crawl:
+    """Endless pairs, the same for the same seed: each is a few parts, of which both sides are known."""
+
+    def __init__(self, kept: Path) -> None:
+        """kept: where the sentences are, or will be, because drawing them is slow."""
+        if not kept.exists():
+            drawn = phrasebook.sentences(SENTENCES, seed=1)
+            kept.write_text(json.dumps([(each.english, each.german) for each in drawn]), encoding="utf-8")
+        self.sentences: list[tuple[str, str]] = json.loads(kept.read_text(encoding="utf-8"))
+        numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
+        draw, sounds = random.Random(1), [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
+        names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))
+        first, last = [(name, name) for name in names[:NAMES]], [(f"{name}:",) * 2 for name in names[NAMES:]]
+        self.parts = [*self.sentences, *numbers, *first, *last]
+
+    def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Places in `parts`, all pairs' one after another, and how many parts each pair has."""
+        draw = np.random.default_rng(seed)
+        for start in range(0, pairs, CHUNK):
+            size = min(CHUNK, pairs - start)
+            count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
+            label = draw.integers(0, 3, size)  # nothing (but before a single sentence), a number, a name
+            label[(count == 1) & (label == 0)] = 1
+            places = np.full((size, 2 + len(SHARES)), -1)
+            sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))
+            places[:, 2:] = np.where(np.arange(len(SHARES)) < count[:, None], sentences, -1)
+            base = len(self.sentences)
+            places[:, 1] = np.choose(
+                label,
+                (-1, base + draw.integers(0, NUMBERS, size), base + NUMBERS + NAMES + draw.integers(0, NAMES, size)),
+            )
+            places[:, 0] = np.where(label == 2, base + NUMBERS + draw.integers(0, NAMES, size), -1)
+            used = places >= 0
+            yield places[used], used.sum(1)
+
+    def texts(self, pairs: int, seed: int) -> Iterator[tuple[list[str], list[str]]]:
+        """The two sides of some pairs at a time."""
+        for places, counts in self.chunks(pairs, seed):
+            ends = np.cumsum(counts).tolist()
+            parts = [self.parts[place] for place in places.tolist()]
+            spans = list(zip([0, *ends], ends, strict=False))
+            sides = ([part[side] for part in parts] for side in (0, 1))
+            source, target = ([" ".join(side[start:end]) for start, end in spans] for side in sides)
+            yield source, target
+
+    def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
+        """The same as ids: a part has the same ones wherever it stands, as a space is before it."""
+        known = [pack([part[side] for part in self.parts]) for side, pack in
+                 enumerate((tokenizer.pack_source, tokenizer.pack_target))]  # fmt: skip
+        done = 0
+        for places, counts in self.chunks(pairs, seed):
+            source, target = (joined(rows, places, counts) for rows in known)
+            lines = np.arange(done + 1, done + 1 + len(counts))
+            yield Encoded(source, target, np.zeros(len(counts), np.int32), lines)
+            done += len(counts)
+
+
+def made(draw: random.Random, sounds: Sequence[str]) -> str:
+    """A name."""
+    return "".join(draw.choices(sounds, k=draw.randint(2, 3))).title()
+
+
+def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
+    """The rows at `places`, so many at a time as one."""
+    ids, lengths = rows.take(places)
+    return Rows(ids, np.add.reduceat(lengths, np.cumsum(counts) - counts))
+
+
+def write_texts(crawl: Crawl, pairs: int, folder: Path) -> list[str]:
+    """Two text files."""
+    files = [folder / "crawl.en", folder / "crawl.de"]
+    with files[0].open("w", encoding="utf-8") as sources, files[1].open("w", encoding="utf-8") as targets:
+        for source, target in crawl.texts(pairs, SEED):
+            sources.write("\n".join(source) + "\n")
+            targets.write("\n".join(target) + "\n")
+    return [str(file) for file in files]
