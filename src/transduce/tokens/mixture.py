@@ -76,10 +76,12 @@ class Mixture:
     def longest(self) -> tuple[int, int]:
         """The first of the pairs with the longest side, and the tokens of that side, EOS not counted."""
         found = (0, -1)
-        for start in range(0, len(self), SLICE):
-            longer = np.maximum(*self.lengths(np.arange(start, min(start + SLICE, len(self)))))
-            if longer.max() > found[1]:
-                found = start + int(longer.argmax()), int(longer.max())
+        for store, first in zip(self.stores, self.starts.tolist(), strict=False):
+            for start in range(0, len(store), SLICE):
+                some = slice(start, start + SLICE)
+                longer = np.maximum(store.source_lengths[some], store.target_lengths[some])
+                if longer.max() > found[1]:
+                    found = first + start + int(longer.argmax()), int(longer.max())
         return found
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
