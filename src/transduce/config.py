@@ -19,6 +19,8 @@ import tomli_w
 from transduce.errors import UserError
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
+# What models see instead of placeholders (corpus/stand_ins.py): Unicode keeps these for use inside of programs.
+STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 FORMAT = 1  # of model folders; a newer one is refused
 
 READ_BY = {  # options that some kinds of models know nothing of
@@ -125,6 +127,11 @@ class DataConfig:
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "how SentencePiece finds its pieces", paper="bpe")
     joint: bool = option(True, "one vocabulary for both sides", paper="true")
     symbols: bool = option(False, "every word of the target side is a piece of its own: linearised trees")
+    placeholders: Literal["auto", "masked", "kept"] = option(
+        "auto",
+        "models see one symbol for each placeholder, and no tags; auto: where a file of the corpus is a document",
+        paper="kept",
+    )
     vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000", least=1)
     max_tokens: int = option(
         25000,

@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from transduce.config import DataConfig
+from transduce.config import STAND_INS, DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, clean
 from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
-from transduce.corpus.pairs import TREES, Origin, Pair, read_pairs
+from transduce.corpus.pairs import DOCUMENTS, TREES, Origin, Pair, read_pairs
 from transduce.corpus.plain import suffixes
 from transduce.corpus.rules import Rules
 from transduce.corpus.spool import Spool, Texts
+from transduce.corpus.stand_ins import stand_in_pairs
 from transduce.corpus.trees import ALL_MARKS
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
@@ -33,7 +34,17 @@ from transduce.tokens.tokenizer import SENTENCES, Tokenizer
 
 PREPARED = tuple(
     f"data.{name}"
-    for name in ("tokenizer", "joint", "symbols", "max_length", "max_ratio", "deduplicate", "rules", "holdout")
+    for name in (
+        "tokenizer",
+        "joint",
+        "symbols",
+        "placeholders",
+        "max_length",
+        "max_ratio",
+        "deduplicate",
+        "rules",
+        "holdout",
+    )
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 SPOOL = "spool"
@@ -101,9 +112,10 @@ def prepare(
     """
     began = time.monotonic()
     cleaning = Cleaning()
+    data = dataclasses.replace(data, placeholders=_placeholders(data, tokenizer))
     with write_folder(folder) as aside:
         spools = spool_corpora(data, aside / SPOOL, cleaning)
-        held_out, dropped = _held_out(data, spools)
+        held_out, dropped = _held_out(data, spools, cleaning)
         kept = sum(spool.count() for spool in spools)
         if not kept:
             raise UserError(_nothing_left(data, cleaning))
@@ -175,20 +187,38 @@ def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Sp
             )
     rules, languages = _rules(data), (data.source, data.target)
     split = not data.valid and data.holdout > 0
-    return [
-        Spool(folder / str(number), clean(read_pairs(corpus.files, languages), rules, cleaning), hashed=split)
-        for number, corpus in enumerate(data.corpora)
-    ]
+    spools = []
+    for number, corpus in enumerate(data.corpora):
+        pairs = clean(read_pairs(corpus.files, languages), rules, cleaning)
+        spools.append(Spool(folder / str(number), _as_seen(pairs, data, cleaning), hashed=split))
+    return spools
 
 
 def _rules(data: DataConfig) -> Rules:
     return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
-def _held_out(data: DataConfig, spools: Sequence[Spool]) -> tuple[list[Pair], int]:
+def _placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> Literal["masked", "kept"]:
+    """What becomes of placeholders: as the vocabulary knows them if it is there already, else by the corpus."""
+    if data.placeholders == "auto":
+        if tokenizer:
+            return "masked" if tokenizer.has_stand_ins else "kept"
+        documents = any(suffixes(file)[0] in DOCUMENTS for corpus in data.corpora for file in corpus.files)
+        return "masked" if documents and not data.symbols else "kept"
+    if data.placeholders == "masked" and (data.symbols or (tokenizer and not tokenizer.has_stand_ins)):
+        raise UserError("data.placeholders=masked needs a vocabulary that was learnt so; leave it out.")
+    return data.placeholders
+
+
+def _as_seen(pairs: Iterator[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
+    """The pairs as the model sees them."""
+    return stand_in_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs
+
+
+def _held_out(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> tuple[list[Pair], int]:
     """The validation pairs: read, or split off the corpora, which lose them, and how many else they lose."""
     if data.valid:
-        return list(read_pairs(data.valid, (data.source, data.target))), 0
+        return list(_as_seen(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     if not data.holdout or not any(map(len, spools)):
         return [], 0
     sentences = [spool.sentences() for spool in spools]
@@ -212,6 +242,7 @@ def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
         kind=data.tokenizer,
         joint=data.joint,
         symbols=data.symbols,
+        stand_ins=STAND_INS if data.placeholders == "masked" else "",
     )
 
 

@@ -151,10 +151,11 @@ def _lines(
     if input == "-" and sys.stdin.isatty():
         say("Type the lines to translate; Ctrl-D behind the last one.")
     lines = without_byte_order_mark(read_lines(input))
-    if data is None:
+    if data is None and not translator.tokenizer.has_stand_ins:
         return translator.translate_lines(lines, n_best=n_best, align=align, glossary=terms)
+    language, longest = (data.source, data.max_length) if data else (None, None)
     return translate_paragraphs(
-        translator, lines, data.source, n_best=n_best, align=align, glossary=terms, longest=data.max_length
+        translator, lines, language, n_best=n_best, align=align, glossary=terms, longest=longest
     )
 
 

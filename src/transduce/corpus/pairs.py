@@ -14,6 +14,7 @@ from transduce.errors import UserError
 __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 
 TREES = ".mrg"
+DOCUMENTS = (".po", ".tmx", ".xlf", ".xliff", ".html", ".htm", ".xhtml", ".srt", ".vtt")
 SUPPORTED = ".tsv (also .txt or .tab), .jsonl or .mrg (trees), each also compressed as .gz, .xz, .bz2 or .zst"
 
 

@@ -63,12 +63,18 @@ def copied(masked: Masked, translation: str) -> bool:
     return True
 
 
-def restore(masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str) -> Restored:
-    """The translation of a masked text, with every mark; its words must have been `copied`."""
+def restore(
+    masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
+) -> Restored:
+    """The translation of a masked text, with every mark; its words must have been `copied`.
+
+    without: more that is to be changed in the translation, in order.
+    """
     words = sorted(_words(masked, translation), key=lambda word: word.target)
     placing = _Placing(masked.text, translation, [*links, *((word.source, word.target, 2.0) for word in words)])
     placed = placing.place(_tree([mark for mark in masked.marks if mark.kind != "word"]), (0, len(translation)))
-    patches = _around_words(list(_patches(placed)), [Patch(*word.target, word.raw) for word in words])
+    changes = sorted([*(Patch(*word.target, word.raw) for word in words), *without])
+    patches = _around_words(list(_patches(placed)), changes)
 
     return Restored(
         weave(translation, patches, spell), placing.guessed, partial(moved, translation, patches, spell=spell)

@@ -41,6 +41,13 @@ def split(text: str, language: str) -> Segments:
     return segments
 
 
+def whole(text: str) -> Segments:
+    """The text as one sentence, without the blanks around it."""
+    sentence = text.strip()
+    begin = text.index(sentence)
+    return Segments([sentence], [text[:begin], text[begin + len(sentence) :]]) if sentence else Segments([], [text])
+
+
 def join(separators: Sequence[str], sentences: Sequence[str]) -> str:
     """The sentences with their separators; raises ValueError unless there is one separator more."""
     return "".join(chain.from_iterable(zip(separators, [*sentences, ""], strict=True)))

@@ -27,7 +27,8 @@ from transduce.corpus.placeholders import (
     without_words,
 )
 from transduce.corpus.placing import copied, restore
-from transduce.corpus.segments import Segments, join, shorten, split
+from transduce.corpus.segments import Segments, join, shorten, split, whole
+from transduce.corpus.stand_ins import stand_in, strays
 from transduce.decoding.alignment import Link
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import CHUNK, Translation, Translator
@@ -79,26 +80,30 @@ class _Text(NamedTuple):
 class Plan:
     """Texts in a language, as sentences to translate: in any way that gives a Translation for each, in order.
 
-    kinds: of the texts, plain unless given. A sentence of more than `longest`, as `lengths` measures it, is translated
-    in parts. A sentence with placeholders is there twice, with and without them: the first counts if they are copied.
+    language: None where each text is one sentence. kinds: of the texts, plain unless given. A sentence of more than
+    `longest`, as `lengths` measures it, is translated in parts. A sentence with placeholders is there twice, with and
+    without them: the first counts if they are copied. stand_ins: whether the model knows placeholders as such (see
+    Tokenizer.has_stand_ins).
     """
 
     def __init__(
         self,
         texts: Sequence[str],
-        language: str,
+        language: str | None,
         *,
         kinds: Sequence[Kind] | None = None,
         lengths: Lengths | None = None,
         longest: int | None = None,
+        stand_ins: bool = False,
     ) -> None:
         self.sentences: list[str] = []
+        self._shown = stand_in if stand_ins else lambda masked: masked
         kinds = kinds or ["plain"] * len(texts)
         masked = [
-            mask(text, markup=kind != "plain", preserve=kind == "preserved")
+            self._shown(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
             for text, kind in zip(texts, kinds, strict=True)
         ]
-        spans = [_spans(split(each.text, language)) for each in masked]
+        spans = [_spans(split(each.text, language) if language else whole(each.text)) for each in masked]
         parts = [[[span] for span in places] for places in spans]
         if lengths and longest:
             parts = _in_parts(masked, spans, lengths, longest)
@@ -149,7 +154,7 @@ class Plan:
         source = original(masked, spell)
         if not is_text(masked):
             return _Part(source, [], ())
-        ways = [masked, without_words(masked)] if has_words(masked) else [masked]
+        ways = [self._shown(masked), without_words(masked)] if has_words(masked) else [masked]
         if len(ways) > 1 or in_parts:  # a word with a mark isn't cut up, and a character can't be
             ways = [way for way in ways if self._fits(way.text)]
         first = len(self.sentences)
@@ -161,7 +166,7 @@ class Plan:
 def translate_texts(
     translator: Translator,
     texts: Sequence[str],
-    language: str,
+    language: str | None,
     *,
     kinds: Sequence[Kind] | None = None,
     n_best: int = 1,
@@ -171,9 +176,9 @@ def translate_texts(
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
-    align: say which words come from which (`Translation.links`). glossary: as for `Translator.translate`. longest: the
-    tokens of the longest sentence to translate as a whole, such as those that the model was trained on; its positions
-    are a limit anyway.
+    language: None where each text is one sentence. align: say which words come from which (`Translation.links`).
+    glossary: as for `Translator.translate`. longest: the tokens of the longest sentence to translate as a whole, such
+    as those that the model was trained on; its positions are a limit anyway.
     """
     positions = translator.engine.max_positions
     limits = [limit for limit in (longest, positions and positions - 1) if limit]
@@ -181,7 +186,14 @@ def translate_texts(
     def lengths(sentences: Sequence[str]) -> list[int]:
         return list(map(len, translator.tokenizer.encode_source(sentences)))
 
-    plan = Plan(texts, language, kinds=kinds, lengths=lengths, longest=min(limits, default=None))
+    plan = Plan(
+        texts,
+        language,
+        kinds=kinds,
+        lengths=lengths,
+        longest=min(limits, default=None),
+        stand_ins=translator.tokenizer.has_stand_ins,
+    )
     if align:
         return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True, glossary=glossary))
     found: dict[str, Translation] = {}
@@ -199,7 +211,7 @@ def _without_links(made: Translation) -> Translation:
 def translate_paragraphs(
     translator: Translator,
     lines: Iterable[str],
-    language: str,
+    language: str | None,
     *,
     n_best: int = 1,
     align: bool = False,
@@ -313,9 +325,10 @@ def _translated(part: _Part, text: _Text, translations: Sequence[Translation], r
 
 def _restored(part: _Part, text: _Text, masked: Masked, chosen: Translation) -> Translation:
     """A part of the translation of what was masked of it."""
-    restored = restore(masked, chosen.text, chosen.links, text.spell)
+    made_up = strays(masked.text, chosen.text)
+    restored = restore(masked, chosen.text, chosen.links, text.spell, without=made_up)
     flags = {
-        LOST: not intact(part.source, restored.text, markup=text.kind != "plain"),
+        LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
         GUESSED: restored.guessed,
         NUMBERS: not same_numbers(masked.text, chosen.text),
     }

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.corpus.pairs import Pair
+from transduce.corpus.stand_ins import both
+from transduce.decoding.documents import translate_texts
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translation, Translator, shared_tokenizer
 from transduce.evaluation.perplexity import Perplexity, perplexity
@@ -39,13 +41,15 @@ def evaluate(
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began = time.monotonic()
-    translations = translator.translate(sources)
+    masked = tokenizer.has_stand_ins
+    translations = translate_texts(translator, sources, None) if masked else translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
+    seen = [both(*pair[:2]) or pair[:2] for pair in pairs] if masked else [pair[:2] for pair in pairs]
     return Evaluation(
         translations,
         score(outputs, references, tokenize=tokenize),
-        _perplexity(translator, sources, references),
+        _perplexity(translator, [source for source, _ in seen], [target for _, target in seen]),
         seconds,
     )
 

@@ -32,6 +32,7 @@ LEFT_OPEN = {  # by these values
     "train.validate_every": 0,
     "train.threads": 0,
     "train.precision": "auto",
+    "data.placeholders": "auto",
 }
 
 # What a training cannot change on its way, and what changes nothing that it learns.

@@ -73,7 +73,7 @@ def clear(out: Path) -> None:
 
 def inherits(name: str) -> bool:
     """Whether a model that is gone on from decides an option."""
-    vocabulary = "data.tokenizer", "data.joint", "data.symbols"
+    vocabulary = "data.tokenizer", "data.joint", "data.symbols", "data.placeholders"
     return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize", *vocabulary)
 
 
@@ -92,7 +92,7 @@ def prepared_corpus(
         prepared = open_prepared(Path(config.data.corpora[0].files[0]))
         facts = prepared.facts
         for name, was in {**facts.options, "data.source": facts.source, "data.target": facts.target}.items():
-            if name in given and given[name] != was:
+            if name in given and given[name] not in (was, "auto"):
                 raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
         pieces = prepared.tokenizer.source_size
         if given.get("data.vocab_size", pieces) < pieces:

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import sentencepiece
 
-from transduce.config import BOS, EOS, PAD, UNK
+from transduce.config import BOS, EOS, PAD, STAND_INS, UNK
 from transduce.errors import UserError
 from transduce.tokens.foreign import Foreign
 from transduce.tokens.spans import Span, piece_spans
@@ -73,18 +73,20 @@ class Tokenizer:
         kind: Literal["bpe", "unigram"] = "bpe",
         joint: bool = True,
         symbols: bool = False,
+        stand_ins: str = "",
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
 
         symbols: every word of the targets is a piece, and there is nothing else to learn (linearised trees).
+        stand_ins: characters that are pieces by themselves, whatever they stand beside.
         The texts are gone through several times, and the same ones give the same bytes. Raises UserError if there is
         no text, or if the vocabulary has no room for the 256 bytes.
         """
         if symbols:
-            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind))
+            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind, stand_ins))
         if joint:
-            return cls(_learn([sources, targets], vocab_size, kind))
-        return cls(_learn([targets], vocab_size, kind), _learn([sources], vocab_size, kind))
+            return cls(_learn([sources, targets], vocab_size, kind, stand_ins))
+        return cls(_learn([targets], vocab_size, kind, stand_ins), _learn([sources], vocab_size, kind, stand_ins))
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -186,7 +188,12 @@ class Tokenizer:
             if processor.is_byte(token):
                 break
             found[token] = processor.id_to_piece(token).removeprefix(SPACE)
-        return found
+        return {} if self.has_stand_ins else found
+
+    @property
+    def has_stand_ins(self) -> bool:
+        """Whether what stands for placeholders is known on both sides, each as a piece."""
+        return all(side.has_stand_ins for side in (self._source, self._target))
 
     @property
     def models(self) -> tuple[bytes, bytes]:
@@ -218,6 +225,7 @@ class _Vocabulary:
         self.continuing = _open(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
+        self.has_stand_ins = all(self.processor.piece_to_id(each) != UNK for each in STAND_INS)
         # No piece goes beyond a word, so BPE cuts a word alike wherever it stands. Unigram adds up the scores of a
         # whole text, and rounding may decide between two ways to cut its last word. BPE's scores are ranks.
         by_rank = all(self.processor.get_score(token).is_integer() for token in range(self.size))
@@ -297,19 +305,20 @@ def _open(model: bytes, *, foreign: bool = False) -> sentencepiece.SentencePiece
     return processor
 
 
-def _learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str) -> bytes:
+def _learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str, stand_ins: str) -> bytes:
     """A serialised SentencePiece model of the texts of one side, or of both."""
-    special = UNK + 1 + BYTES + len(SPACE)
+    special = UNK + 1 + BYTES + len(SPACE) + len(stand_ins)
     if vocab_size <= special:
         raise UserError(
             f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
         )
-    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2)
+    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=stand_ins)
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     # A small corpus supports fewer pieces.
-    return _train((others.sub(" ", part) for part in _sample(sides)), kind, vocab_size, hard_vocab_limit=False)
+    sentences = (others.sub(" ", part) for part in _sample(sides))
+    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(stand_ins))
 
 
 def _learn_symbols(texts: Collection[str]) -> bytes:
@@ -354,12 +363,12 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
                 yield text[start : start + CHARACTERS]
 
 
-def _alphabet(texts: Iterator[str], limit: int) -> str:
+def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
     """The most frequent characters: enough for COVERAGE, and at most `limit`."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)
-    counts[[ord(character) for character in f" {RESERVED}"]] = 0
+    counts[[ord(character) for character in f" {RESERVED}{without}"]] = 0
     counts[0xD800:0xE000] = 0  # halves of surrogate pairs
     order = np.argsort(-counts, kind="stable")[:limit]
     before = np.cumsum(counts[order]) - counts[order]
