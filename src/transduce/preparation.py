@@ -20,7 +20,7 @@ import numpy as np
 from transduce.config import STAND_INS, DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, clean
 from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
-from transduce.corpus.pairs import DOCUMENTS, TREES, Origin, Pair, read_pairs
+from transduce.corpus.pairs import TREES, Origin, Pair, are_documents, read_pairs
 from transduce.corpus.plain import suffixes
 from transduce.corpus.rules import Rules
 from transduce.corpus.spool import Spool, Texts
@@ -203,8 +203,8 @@ def _placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> Literal["mas
     if data.placeholders == "auto":
         if tokenizer:
             return "masked" if tokenizer.has_stand_ins else "kept"
-        documents = any(suffixes(file)[0] in DOCUMENTS for corpus in data.corpora for file in corpus.files)
-        return "masked" if documents and not data.symbols else "kept"
+        documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
+        return "masked" if documents else "kept"
     if data.placeholders == "masked" and (data.symbols or (tokenizer and not tokenizer.has_stand_ins)):
         raise UserError("data.placeholders=masked needs a vocabulary that was learnt so; leave it out.")
     return data.placeholders

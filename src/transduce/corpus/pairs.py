@@ -1,12 +1,23 @@
 """Parallel text: pairs of a source and its translation, each with the place it comes from."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count, repeat, zip_longest
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count, repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.corpus.documents.reading import read_document
+from transduce.corpus.facing import PAGES, SUBTITLES, read_page_pairs, read_subtitle_pairs
 from transduce.corpus.jsonl import read_jsonl
-from transduce.corpus.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
+from transduce.corpus.plain import (
+    STANDARD_INPUT,
+    display_name,
+    read_lines,
+    read_pieces,
+    suffixes,
+    without_byte_order_mark,
+)
+from transduce.corpus.tmx import read_tmx
 from transduce.corpus.trees import linearise, marked_tags, marked_words, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
@@ -14,8 +25,14 @@ from transduce.errors import UserError
 __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 
 TREES = ".mrg"
-DOCUMENTS = (".po", ".tmx", ".xlf", ".xliff", ".html", ".htm", ".xhtml", ".srt", ".vtt")
-SUPPORTED = ".tsv (also .txt or .tab), .jsonl or .mrg (trees), each also compressed as .gz, .xz, .bz2 or .zst"
+DOCUMENTS = (".po", ".tmx", ".xlf", ".xliff")  # that hold both languages
+TOGETHER = (".tsv", ".jsonl", *DOCUMENTS)  # what may be given several files at a time
+BILINGUAL = (*TOGETHER, TREES)
+SUPPORTED = (
+    ".tsv (also .txt or .tab), .jsonl, .tmx, .xlf, .xliff, .po or .mrg (trees), each also compressed as .gz, .xz, .bz2 "
+    "or .zst"
+)
+BREAK = re.compile(r"[ \t]*[\r\n]+[ \t\r\n]*")
 
 
 class Origin(NamedTuple):
@@ -34,29 +51,71 @@ class Pair(NamedTuple):
 
 
 def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "target")) -> Iterator[Pair]:
-    """The pairs of two line-aligned text files, or of one bilingual file, whose format its suffix names.
+    """The pairs of two line-aligned text files, or of bilingual files, whose formats their suffixes name.
 
-    "-" is standard input; alone, it holds TAB-separated pairs. Objects in .jsonl files may use the
-    codes of the `languages` as keys. Nothing is left out: an empty line is an empty text. A byte
-    order mark at the start of a file is not text and is removed.
+    A folder is all bilingual files in it. "-" is standard input; alone, it holds TAB-separated pairs. Objects in .jsonl
+    files may use the codes of the `languages` as keys, and these decide what is read of a translation memory. Of text
+    files, nothing is left out: an empty line is an empty text. Of documents, what has a translation is read, and a line
+    break in a text becomes a blank. A byte order mark at the start of a file is not text and is removed.
     Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse.
     """
-    match list(files):
-        case [file] if suffixes(file)[0] == TREES:
-            return _read_trees(file)
-        case [file]:
-            return map(_pair, _read_bilingual(file, languages), map(Origin, repeat(display_name(file)), count(1)))
+    match within(files):
+        case [source, target] if facing := _facing(source, target):
+            return map(_numbered, repeat(source), facing(source, target))
         case [source, target] if source in STANDARD_INPUT and target in STANDARD_INPUT:
             raise UserError("Both sides cannot come from standard input; give one of them as a file.")
+        case [file]:
+            return _read_bilingual(file, languages)
+        case found if found and all(suffixes(file)[0] in TOGETHER for file in found):
+            return chain.from_iterable(_read_bilingual(file, languages) for file in found)
         case [source, target]:
             for file in files:
-                if suffixes(file)[0] in (".tsv", ".jsonl", TREES):
+                if suffixes(file)[0] in BILINGUAL:
                     raise UserError(
                         f"{file} is a bilingual file by its suffix; give it alone, or rename it if it is not."
                     )
             return map(_pair, _read_aligned(source, target), map(Origin, repeat(display_name(source)), count(1)))
-        case _:
-            raise UserError(f"A corpus is two text files or one bilingual file, not {len(files)} files.")
+        case found:
+            raise UserError(
+                f"A corpus is two text files, or bilingual files ({', '.join(TOGETHER)}), not {len(found)} files."
+            )
+
+
+def within(files: Sequence[str]) -> list[str]:
+    """The files, with those in a folder, by name, in its place: the ones that hold both languages."""
+    found: list[str] = []
+    for file in files:
+        if not Path(file).is_dir():
+            found.append(file)
+            continue
+        inside = sorted(str(path) for path in Path(file).rglob("[!.]*") if suffixes(str(path))[0] in TOGETHER)
+        if not inside:
+            raise UserError(f"{file} is a folder without files that hold two languages ({', '.join(TOGETHER)}).")
+        found += inside
+    return found
+
+
+def are_documents(files: Sequence[str]) -> bool:
+    """Whether some of these files of a corpus are documents, in which placeholders and tags are usual."""
+    return any(suffixes(file)[0] in (*DOCUMENTS, *SUBTITLES, *PAGES) for file in within(files))
+
+
+def _facing(source: str, target: str) -> Callable[[str, str], Iterator[tuple[str, str, int]]] | None:
+    """What reads two documents that face each other, if they are such."""
+    formats = {suffixes(source)[0], suffixes(target)[0]}
+    if formats <= {*SUBTITLES}:
+        return read_subtitle_pairs
+    return read_page_pairs if formats <= {*PAGES} else None
+
+
+def _numbered(file: str, found: tuple[str, str, int]) -> Pair:
+    """A pair of a document, whose texts become lines."""
+    source, target, line = found
+    return Pair(_as_line(source), _as_line(target), Origin(display_name(file), line))
+
+
+def _as_line(text: str) -> str:
+    return BREAK.sub(" ", text.strip("\r\n")) if "\n" in text or "\r" in text else text
 
 
 def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
@@ -71,12 +130,20 @@ def _read_trees(file: str) -> Iterator[Pair]:
         yield Pair(marked_words(words), marked_tags(symbols), Origin(display_name(file), line))
 
 
-def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
     match ".tsv" if file in STANDARD_INPUT else suffixes(file)[0]:
+        case ".mrg":
+            return _read_trees(file)
         case ".tsv" | ".tab" | ".txt":
-            return read_tsv(file)
+            return map(_pair, read_tsv(file), map(Origin, repeat(display_name(file)), count(1)))
         case ".jsonl":
-            return read_jsonl(file, languages)
+            return map(_pair, read_jsonl(file, languages), map(Origin, repeat(display_name(file)), count(1)))
+        case ".tmx":
+            return map(_numbered, repeat(file), read_tmx(file, display_name(file), languages))
+        case suffix if suffix in DOCUMENTS:
+            return map(_numbered, repeat(file), _read_known(file, suffix, languages))
+        case suffix if suffix in (*SUBTITLES, *PAGES):
+            raise UserError(f"{file} holds one language; give two such files, the source and its translation.")
         case _:
             if not Path(file).is_file():
                 next(iter(read_lines(file)), None)  # which says so
@@ -84,6 +151,11 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[tuple[str
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "
                 "two line-aligned text files may have any names."
             )
+
+
+def _read_known(file: str, suffix: str, languages: tuple[str, str]) -> Iterator[tuple[str, str, int]]:
+    """What is translated in a document that holds both languages."""
+    yield from read_document(b"".join(read_pieces(file)), display_name(file), *languages, suffix=suffix).known
 
 
 def _read_aligned(source_file: str, target_file: str) -> Iterator[tuple[str, str]]:

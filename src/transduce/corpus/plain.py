@@ -42,7 +42,7 @@ def read_lines(file: str) -> Iterator[str]:
     line goes if every line has it. A byte order mark stays, as the first character of line 1.
     Raises UserError for a file that cannot be read, is damaged, or is not UTF-8.
     """
-    all_crlf, blocks = _settle_line_ends(file, _whole_lines(_pieces(file)))
+    all_crlf, blocks = _settle_line_ends(file, _whole_lines(read_pieces(file)))
     line = 1
     for block in blocks:
         lines = _decode(file, line, block).split("\n")
@@ -95,7 +95,7 @@ DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
 }
 
 
-def _pieces(file: str) -> Iterator[bytes]:
+def read_pieces(file: str) -> Iterator[bytes]:
     """The decompressed bytes of a file as they come: what a pipe holds is passed on at once."""
     if file in STANDARD_INPUT:
         yield from _read(cast(BufferedIOBase, sys.stdin.buffer), BLOCK)
@@ -155,7 +155,7 @@ def _settle_line_ends(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterato
     if not _ends_in_cr(first):
         return False, chain((first,), blocks)
     if file not in STANDARD_INPUT and Path(file).is_file():
-        return all(map(_ends_in_cr, blocks)), _whole_lines(_pieces(file))
+        return all(map(_ends_in_cr, blocks)), _whole_lines(read_pieces(file))
     spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 (closed by _replay)
     for block in chain((first,), blocks):
         spool.write(block)

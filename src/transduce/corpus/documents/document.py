@@ -153,15 +153,9 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
 
     Encoding them gives the same bytes. Raises UserError that names the line and byte that can't be read.
     """
-    codec = next((codec for mark, codec in MARKS.items() if content.startswith(mark)), declared or "utf-8")
+    codec = chosen_codec(content, name, declared)
     try:
-        if codecs.lookup(codec).name.replace("-", "_") in NO_CHARSETS:
-            raise LookupError
         text = content.decode(codec)
-    except LookupError:
-        raise UserError(
-            f"{name} says that it is in {codec!r}, which is no known encoding; write it in UTF-8."
-        ) from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UserError(
@@ -171,3 +165,17 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
     if text.encode(codec) != content:
         raise UserError(f"{name} is in {codec}, in which it can't be written as it was; write it in UTF-8.")
     return text, codec
+
+
+def chosen_codec(content: bytes, name: str, declared: str | None = None) -> str:
+    """The codec of a file that begins so; raises UserError if there is none."""
+    codec = next((codec for mark, codec in MARKS.items() if content.startswith(mark)), declared or "utf-8")
+    try:
+        if codecs.lookup(codec).name.replace("-", "_") in NO_CHARSETS:
+            raise LookupError
+        "".encode(codec)  # some codecs are none of text
+    except LookupError:
+        raise UserError(
+            f"{name} says that it is in {codec!r}, which is no known encoding; write it in UTF-8."
+        ) from None
+    return codec

@@ -1,19 +1,38 @@
 """Subtitles: SubRip (.srt) and WebVTT (.vtt). The lines of a cue are one text, unless a dash begins each speaker's."""
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from transduce.corpus.documents.document import Document, Slot, decode
 
 BLOCK = re.compile(r"(?:[^\r\n]++(?:\r\n|\n|\r|\Z))++")  # lines without a blank one between them
 TIMING = re.compile(r"(?m)^[^\r\n]*-->[^\r\n]*+(?:\r\n|\n|\r|\Z)")
 LINE_END = re.compile(r"\r\n|\n|\r")
+TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 SPEAKER = re.compile(r"\s*[-–—]")
+
+
+class Cue(NamedTuple):
+    """A text and when it is shown."""
+
+    begin: float  # seconds
+    end: float
+    slot: Slot
 
 
 def read_subtitles(content: bytes, name: str) -> Document:
     """The texts of the cues; numbers, times, notes and styles stay as they are."""
     text, codec = decode(content, name)
-    slots = list[Slot]()
+    return Document(name, text, codec, tuple(cue.slot for cue in _cues(text)))
+
+
+def read_cues(content: bytes, name: str) -> list[Cue]:
+    """The same with their times, in the order in which they are shown."""
+    return sorted(_cues(decode(content, name)[0]), key=lambda cue: cue.begin)
+
+
+def _cues(text: str) -> Iterator[Cue]:
     line, at = 1, 0
     for block in BLOCK.finditer(text):
         timing = TIMING.search(block.group())
@@ -25,8 +44,16 @@ def read_subtitles(content: bytes, name: str) -> Document:
         if shown:
             begin += len(raw) - len(raw.lstrip())
             line, at = line + len(LINE_END.findall(text[at:begin])), begin
-            slots.append(_slot(shown, line, begin))
-    return Document(name, text, codec, tuple(slots))
+            first, _, last = timing.group().partition("-->")
+            yield Cue(_seconds(first), _seconds(last), _slot(shown, line, begin))
+
+
+def _seconds(time: str) -> float:
+    found = TIME.search(time)
+    hours, minutes, seconds = (
+        (float((each or "0").replace(",", ".")) for each in found.groups()) if found else (0, 0, 0)
+    )
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def _slot(raw: str, line: int, begin: int) -> Slot:

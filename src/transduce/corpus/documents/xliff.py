@@ -49,10 +49,16 @@ def read_xliff(content: bytes, name: str, source: str, target: str, *, redo: boo
             if spoken.strip() and (redo or missing):
                 slots.append(_slot(unit, spoken, present, kind, target))
             if spoken.strip() and not missing:
-                known.append(Known(mask(spoken, markup=True).text, mask(present, markup=True).text, unit.line))
+                known.append(Known(_said(spoken, kind), _said(present, kind), unit.line))
     if not is_xliff and not re.search(r"<(?:\w+:)?xliff[\s>]", text):
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
     return Document(name, text, codec, tuple(slots), tuple(known))
+
+
+def _said(content: str, kind: Kind) -> str:
+    """What the content of a source or a target says."""
+    cdata = CDATA.fullmatch(content)
+    return mask(cdata["text"] if cdata else content, markup=True, preserve=kind == "preserved").text
 
 
 def _units(text: str) -> Iterator[tuple[_Unit, bool]]:

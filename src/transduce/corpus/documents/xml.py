@@ -1,41 +1,94 @@
-"""XML that is safe to read: well-formed, in a known encoding, without entities of its own."""
+"""XML that is safe to read: well-formed, in a known encoding, without entities of its own.
 
+A file is read whole, as characters, or as a stream of any length. Nothing outside of it is ever looked at.
+"""
+
+import codecs
 import re
+from collections.abc import Iterable, Iterator
+from html import unescape
+from itertools import chain
 from typing import Any
 from xml.parsers import expat
 
-from transduce.corpus.documents.document import decode
+from transduce.corpus.documents.document import chosen_codec, decode
 from transduce.errors import UserError
 
-DECLARED = re.compile(rb"\A<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
+DECLARED = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # UTF-16 by its first bytes
+HEAD = 1024  # bytes that its declaration is in
+ENDS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of what is cut short
 
 
 def read_xml(content: bytes, name: str) -> tuple[str, str]:
-    """The characters of a file and its codec; raises UserError that names the line that isn't XML or declares a type.
+    """The characters of a file and its codec; raises UserError that names the line that isn't XML or is dangerous."""
+    text, codec = decode(content, name, _declared(content))
+    Parser(name).feed(text, last=True)
+    return text, codec
 
-    Nothing outside of the file is ever looked at.
-    """
-    declared = DECLARED.search(content)
-    codec = WITHOUT_MARK.get(content[:2]) or (declared[1].decode() if declared else None)
-    text, codec = decode(content, name, codec)
-    parser = expat.ParserCreate("utf-8")
 
-    def refuse(*_: Any) -> None:
+class Parser:
+    """expat's parser, whose handlers may be set, with our errors."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.expat = expat.ParserCreate("utf-8")
+        self.expat.buffer_text = True
+        self.expat.StartDoctypeDeclHandler = self._doctype
+        self.expat.EntityDeclHandler = self._refuse
+
+    @property
+    def line(self) -> int:
+        """Where the parser is."""
+        return self.expat.CurrentLineNumber
+
+    def feed(self, text: str, *, last: bool = False) -> None:
+        """The next part of the file; raises UserError that names the line that isn't XML or declares entities."""
+        try:
+            self.expat.Parse(text.encode(), last)
+        except expat.ExpatError as error:
+            what = expat.ErrorString(error.code)
+            short = ", or the file is cut short" if last and what.startswith(ENDS) else ""
+            raise UserError(f"{self.name}, line {error.lineno}: this is not well-formed XML: {what}{short}.") from None
+
+    def entity(self, name: str) -> str:
+        """The character of an entity that only a document type could tell, which isn't read; HTML's are known."""
+        character = unescape(f"&{name};")
+        if character == f"&{name};":
+            raise UserError(f"{self.name}, line {self.line}: &{name}; is no entity that is known without a DTD.")
+        return character
+
+    def _doctype(self, _name: str, _system: str | None, _public: str | None, inner: int) -> None:
+        if inner:
+            self._refuse()
+
+    def _refuse(self, *_: Any) -> None:
         raise UserError(
-            f"{name}, line {parser.CurrentLineNumber} declares a document type of its own, which can make a file "
+            f"{self.name}, line {self.line} declares a document type of its own, which can make a file "
             "endless or read others; take the declaration out."
         )
 
-    def refuse_inner(_name: str, _system: str | None, _public: str | None, inner: bool) -> None:
-        if inner:
-            refuse()
 
-    parser.StartDoctypeDeclHandler = refuse_inner
-    parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(text.encode(), True)
-    except expat.ExpatError as error:
-        what = expat.ErrorString(error.code)
-        raise UserError(f"{name}, line {error.lineno}: this is not well-formed XML: {what}.") from None
-    return text, codec
+def decoded(pieces: Iterable[bytes], name: str) -> Iterator[str]:
+    """The characters of a file that comes in pieces; raises UserError that names the line that can't be read."""
+    stream, head = iter(pieces), b""
+    while len(head) < HEAD and (piece := next(stream, None)) is not None:
+        head += piece
+    codec = chosen_codec(head, name, _declared(head))
+    decoder, line = codecs.getincrementaldecoder(codec)(), 1
+    for piece, last in chain(((each, False) for each in chain((head,), stream)), ((b"", True),)):
+        try:
+            text = decoder.decode(piece, last)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].decode(codec, "ignore").count("\n")
+            byte = error.object[error.start]
+            raise UserError(
+                f"{name}, line {line}: byte 0x{byte:02X} is not {codec.upper()}; say its encoding in the first line."
+            ) from None
+        line += text.count("\n")
+        yield text
+
+
+def _declared(content: bytes) -> str | None:
+    declared = DECLARED.search(content)
+    return WITHOUT_MARK.get(content[:2]) or (declared[1].decode() if declared else None)
