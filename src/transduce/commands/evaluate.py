@@ -40,7 +40,7 @@ def evaluate(
     `--hypothesis PARSES GOLD.mrg` with one parse a line.
 
     Args:
-        arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (as .tsv or .jsonl), or with --hypothesis the REFERENCE alone.
+        arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (.tsv, .tmx, .po …), or with --hypothesis the REFERENCE alone.
         hypothesis: A file of translations to score.
         against: Another file of translations of the same sentences, to compare with.
         ensemble: More model folders with the same vocabulary.

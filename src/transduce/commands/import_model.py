@@ -37,7 +37,9 @@ def import_model(
         raise UserError(f"{out} exists already and is never overwritten; give another folder with --out.")
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.")
-    imported = run(folder, out, source, target, list(read_pairs(valid)) if valid else [])
+    imported = run(
+        folder, out, source, target, list(read_pairs(valid, (source or "src", target or "tgt"))) if valid else []
+    )
     for line in imported.proof.report() if imported.proof else ["Not compared: pip install 'transduce[export]' first."]:
         print(line)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

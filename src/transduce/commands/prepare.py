@@ -34,8 +34,8 @@ def prepare(
     Args:
         recipe: A TOML file of options, or the name of one that comes with transduce.
         out: The folder to write.
-        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl, .mrg), each possibly
-            compressed.
+        train: The corpus: two line-aligned text files, or bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
+            folder of them, each possibly compressed; or two subtitle files or pages.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         source: Language code of the source, such as en.
         target: Language code of the target, such as de.

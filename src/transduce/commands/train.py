@@ -31,8 +31,9 @@ def train(
     Args:
         recipe: A TOML file of options, or the name of one that comes with transduce.
         out: The model folder; if a training is there already, it goes on.
-        train: The corpus: two line-aligned text files, or one bilingual file (.tsv, .jsonl, .mrg), each possibly
-            compressed; or a folder that `transduce prepare` wrote.
+        train: The corpus: two line-aligned text files, or bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
+            folder of them, each possibly compressed; or two subtitle files or pages; or a folder that `transduce
+            prepare` wrote.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         test: Files that the finished model is scored on.
         source: Language code of the source, such as en.

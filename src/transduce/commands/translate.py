@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transduce.decoding.glossary import Term
     from transduce.decoding.translator import Translation, Translator
 
-DOCUMENTS = (".po", ".xlf", ".xliff", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
+DOCUMENTS = (".po", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
 MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations don't have all tags and placeholders exactly once",
@@ -54,8 +54,8 @@ def translate(
 ) -> None:
     """Translate a document, or a file of lines, or the standard input.
 
-    A document (.po, .xlf, .xliff, .html, .htm, .srt, .vtt) is written as it was, with its texts translated. In any
-    other file, lines in are lines out, in order; a blank line stays blank.
+    A document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt) is written as it was, with its texts translated. In
+    any other file, lines in are lines out, in order; a blank line stays blank.
 
     Args:
         model: A model folder.
@@ -96,7 +96,7 @@ def translate(
             "leave out --json, --alignment, --n-best and --sentences."
         )
     if redo and not is_document:
-        raise UserError("--redo is for documents that hold both languages: .po, .xlf or .xliff.")
+        raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:

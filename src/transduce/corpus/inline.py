@@ -13,7 +13,7 @@ from transduce.corpus.markup import ENTITY, Piece, attribute, decoded, pieces
 
 LONGEST_CODE = 40  # characters of an element of code that a model may be able to copy
 NATIVE = frozenset(
-    ["bpt", "ept", "it", "ph", "script", "style", "svg", "math", "object", "textarea", "select"]
+    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "object", "textarea", "select"]
 )  # elements without words
 CODE = frozenset(["code", "kbd", "samp", "var", "tt"])
 UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # ends where the next one begins

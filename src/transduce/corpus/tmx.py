@@ -4,8 +4,9 @@ Read as a stream, whatever its size. Codes of formatting (`<bpt>`, `<ph>` …) a
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
 from transduce.corpus.documents.xml import Parser, decoded
@@ -41,7 +42,7 @@ def read_tmx(file: str, name: str, languages: tuple[str, str]) -> Iterator[tuple
     """
     if any(each in UNTOLD for each in languages):
         raise UserError(f"{name} holds texts in several languages: say with --from and --to which are wanted.")
-    wanted = (_code(languages[0]), _code(languages[1]))
+    wanted = (code(languages[0]), code(languages[1]))
     memory = _Memory(Parser(name))
     found, held = False, Counter[str]()
     for unit in _units(file, name, memory):
@@ -92,11 +93,11 @@ class _Memory:
             case "tmx":
                 self.is_tmx = True
             case "header":
-                self.source = _code(attributes.get("srclang", ""))
+                self.source = code(attributes.get("srclang", ""))
             case "tu":
-                self.unit = _Unit(self.parser.line, _code(attributes.get("srclang", self.source)))
+                self.unit = _Unit(self.parser.line, code(attributes.get("srclang", self.source)))
             case "tuv":
-                self.language = _code(attributes.get("xml:lang") or attributes.get("lang") or "")
+                self.language = code(attributes.get("xml:lang") or attributes.get("lang") or "")
             case "seg" if self.unit:
                 self.parts, self.length = [], 0
                 self.parser.expat.CharacterDataHandler = self._text
@@ -137,33 +138,45 @@ class _Memory:
             self._text(self.parser.entity(name))
 
 
-def _code(language: str) -> str:
-    return language.strip().replace("_", "-").lower()
-
-
 def _pairs(unit: _Unit, source: str, target: str) -> Iterator[tuple[str, str]]:
     """The texts of a unit in the two languages that are wanted."""
-    codes = list(dict.fromkeys(variant.language for variant in unit.variants))
-    sources = [(far, code) for code in codes if (far := _distance(code, source)) is not None]
-    targets = [(far, code) for code in codes if (far := _distance(code, target)) is not None]
-    ways = [
-        (far + farther, one != unit.source, codes.index(one), codes.index(other))
-        for far, one in sources
-        for farther, other in targets
-        if one != other
-    ]
-    if ways:
-        one, other = (codes[number] for number in min(ways)[2:])
-        first = next(variant.text for variant in unit.variants if variant.language == one)
+    found = chosen([variant.language for variant in unit.variants], unit.source, source, target)
+    if found:
+        first = next(variant.text for variant in unit.variants if variant.language == found[0])
         for variant in unit.variants:
-            if variant.language == other:
+            if variant.language == found[1]:
                 yield first, variant.text
 
 
-def _distance(code: str, wanted: str) -> int | None:
+def chosen(codes: Sequence[str], origin: str, *wanted: str) -> tuple[str, ...] | None:
+    """The different codes of a unit that are nearest to those that are wanted; None if one of them isn't there.
+
+    Of those that are equally near, the first is that of the language the unit was translated from, or the first.
+    """
+    places = {each: place for place, each in reversed(list(enumerate(codes)))}
+    near = [
+        sorted(
+            (far, each != origin, place) for each, place in places.items() if (far := distance(each, one)) is not None
+        )
+        for one in wanted
+    ]
+    ways = [
+        (sum(far for far, *_ in way), way[0][1], [place for *_, place in way])
+        for way in product(*(each[: len(wanted)] for each in near))  # more are never needed to find different ones
+        if len({place for *_, place in way}) == len(way)
+    ]
+    return tuple(codes[place] for place in min(ways)[2]) if ways else None
+
+
+def code(language: str) -> str:
+    """A language as it is compared: with hyphens, in small letters."""
+    return language.strip().replace("_", "-").lower()
+
+
+def distance(given: str, wanted: str) -> int | None:
     """How far a language is from the one that is wanted: 0 the same, 1 with a region, 2 without; None: another."""
-    if code == wanted:
+    if given == wanted:
         return 0
-    if code.startswith(f"{wanted}-"):
+    if given.startswith(f"{wanted}-"):
         return 1
-    return 2 if code and wanted.startswith(f"{code}-") else None
+    return 2 if given and wanted.startswith(f"{given}-") else None

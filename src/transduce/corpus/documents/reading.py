@@ -7,10 +7,11 @@ from transduce.corpus.documents.html import read_html
 from transduce.corpus.documents.lines import read_text
 from transduce.corpus.documents.po import read_po
 from transduce.corpus.documents.subtitles import read_subtitles
+from transduce.corpus.documents.tmx import read_tmx_document
 from transduce.corpus.documents.xliff import read_xliff
 from transduce.errors import UserError
 
-SUFFIXES = (".txt", ".po", ".pot", ".xlf", ".xliff", ".html", ".htm", ".xhtml", ".srt", ".vtt")
+SUFFIXES = (".txt", ".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")
 
 
 def read_document(
@@ -30,6 +31,8 @@ def read_document(
             return read_subtitles(content, name)
         case ".xlf" | ".xliff":
             return read_xliff(content, name, source, target, redo=redo)
+        case ".tmx":
+            return read_tmx_document(content, name, source, target, redo=redo)
         case ".html" | ".htm" | ".xhtml":
             return read_html(content, name)
         case suffix:
