@@ -22,8 +22,7 @@ REFERENCES = ("startref", "rid", "i", "id")  # the attributes that say which
 
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # which begins a comment in a verbose pattern
 PLACEHOLDERS = rf"""
-      \b(?:https?|ftp)://[^\s<>"'`\])}}]+(?<![.,;:!?])
-    | \bwww\.[^\s<>"'`\])}}]+(?<![.,;:!?])
+      \b(?:(?:https?|ftp)://|www\.)(?:(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)[^\s<>"'`\])}}])+(?<![.,;:!?])
     | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
@@ -193,5 +192,10 @@ def _characters(text: str) -> Iterator[Event]:
         yield from _text(text[at : found.start()])
         raw, at = found.group(), found.end()
         character = decoded(raw) if ENTITY.fullmatch(raw) else None
-        yield Event("word", raw, unescape(raw)) if character is None else Event("character", raw, character)
+        if character is not None:
+            yield Event("character", raw, character)
+        elif shown := unescape(raw):
+            yield Event("word", raw, shown)
+        else:  # such as &#1;, which stands for nothing
+            yield Event("point", raw)
     yield from _text(text[at:])

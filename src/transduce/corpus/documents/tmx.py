@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from transduce.corpus.documents.document import Document, Known, Slot
+from transduce.corpus.documents.document import Document, Slot
 from transduce.corpus.documents.xml import read_xml
 from transduce.corpus.markup import Piece, attribute, pieces
 from transduce.corpus.placeholders import mask
@@ -35,15 +35,20 @@ class _Unit:
 
 
 def read_tmx_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
-    """The units that have the source language, as `read_tmx` finds it, but not the target language; all with `redo`."""
+    """The units that have the source language, as `read_tmx` finds it, but not the target language; all with `redo`.
+
+    What has both is for `read_tmx` to tell, which needs no memory for it.
+    """
     text, codec = read_xml(content, name)
     if not re.search(r"<(?:\w+:)?tmx[\s>]", text):
         raise UserError(f"{name} is XML but not TMX: it has no element <tmx>.")
     units = list(_units(text))
-    called = [variant.language for unit in units for variant in unit.variants]
-    near = [(far, each) for each in dict.fromkeys(called) if (far := distance(code(each), code(target))) is not None]
-    language = min(near)[1] if near else target
-    slots, known = list[Slot](), list[Known]()
+    called = {
+        variant.language: distance(code(variant.language), code(target)) for unit in units for variant in unit.variants
+    }
+    near = [each for wanted in (0, 1) for each, far in called.items() if far == wanted]
+    language = near[0] if near else target
+    slots = list[Slot]()
     for unit in units:
         codes = [code(variant.language) for variant in unit.variants]
         both = chosen(codes, unit.source, code(source), code(target))
@@ -53,15 +58,9 @@ def read_tmx_document(content: bytes, name: str, source: str, target: str, *, re
             present = "" if EMPTY.search(written.seg_tag) else text[slice(*written.seg)]
             if redo or not present.strip():
                 slots.append(_filled(text, unit, spoken, written, present))
-            if present.strip():
-                known.append(Known(_said(text[slice(*spoken.seg)]), _said(present), unit.line))
         elif one:
             slots.append(_added(text, unit, unit.variants[codes.index(one[0])], language))
-    return Document(name, text, codec, tuple(slot for slot in slots if _said(slot.text).strip()), tuple(known))
-
-
-def _said(content: str) -> str:
-    return mask(content, markup=True, preserve=True).text
+    return Document(name, text, codec, tuple(slot for slot in slots if mask(slot.text, markup=True).text.strip()))
 
 
 def _filled(text: str, unit: _Unit, spoken: _Variant, written: _Variant, present: str) -> Slot:
