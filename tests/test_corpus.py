@@ -327,7 +327,7 @@ def test_bilingual_files_that_are_not(folder, name, content, message):
         ([], "not 0 files"),
         (["a", "b", "c"], "not 3 files"),
         (["-", "-"], "Both sides cannot come from standard input"),
-        (["a.tsv", "b.tsv"], "give it alone"),
+        (["a.tsv", "b.txt"], "give it alone"),
         (["a.jsonl.gz", "b"], "give it alone"),
     ],
 )

@@ -32,6 +32,7 @@ SUPPORTED = (
     ".tsv (also .txt or .tab), .jsonl, .tmx, .xlf, .xliff, .po or .mrg (trees), each also compressed as .gz, .xz, .bz2 "
     "or .zst"
 )
+EDGE = re.compile(r"[ \t\r\n]*[\r\n][ \t]*\Z")
 BREAK = re.compile(r"[ \t]*[\r\n]+[ \t\r\n]*")
 
 
@@ -115,7 +116,11 @@ def _numbered(file: str, found: tuple[str, str, int]) -> Pair:
 
 
 def _as_line(text: str) -> str:
-    return BREAK.sub(" ", text.strip("\r\n")) if "\n" in text or "\r" in text else text
+    """Line breaks, with the blanks around them, become one blank; at the edges they go."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    begun, ended = BREAK.match(text), EDGE.search(text)
+    return BREAK.sub(" ", text[begun.end() if begun else 0 : ended.start() if ended else len(text)])
 
 
 def _pair(texts: tuple[str, str], origin: Origin) -> Pair:

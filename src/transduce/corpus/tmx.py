@@ -46,7 +46,7 @@ def read_tmx(file: str, name: str, languages: tuple[str, str]) -> Iterator[tuple
     memory = _Memory(Parser(name))
     found, held = False, Counter[str]()
     for unit in _units(file, name, memory):
-        held.update({variant.language for variant in unit.variants})
+        held.update(dict.fromkeys((variant.language for variant in unit.variants), 1))
         for source, target in _pairs(unit, *wanted):
             found = True
             yield source, target, unit.line
