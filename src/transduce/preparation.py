@@ -200,13 +200,14 @@ def _rules(data: DataConfig) -> Rules:
 
 def _placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> Literal["masked", "kept"]:
     """What becomes of placeholders: as the vocabulary knows them if it is there already, else by the corpus."""
+    known = tokenizer and ("masked" if tokenizer.has_stand_ins else "kept")
     if data.placeholders == "auto":
-        if tokenizer:
-            return "masked" if tokenizer.has_stand_ins else "kept"
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
-        return "masked" if documents else "kept"
-    if data.placeholders == "masked" and (data.symbols or (tokenizer and not tokenizer.has_stand_ins)):
-        raise UserError("data.placeholders=masked needs a vocabulary that was learnt so; leave it out.")
+        return known or ("masked" if documents else "kept")
+    if data.placeholders != (known or data.placeholders):
+        raise UserError(f"The vocabulary was learnt with data.placeholders={known}; leave the option out.")
+    if data.placeholders == "masked" and data.symbols:
+        raise UserError("data.symbols is for trees, which have no placeholders: leave data.placeholders out.")
     return data.placeholders
 
 
