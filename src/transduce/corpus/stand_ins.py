@@ -61,6 +61,11 @@ def both(source: str, target: str) -> tuple[str, str] | None:
     return _renamed(read, names).text, _renamed(written, names).text
 
 
+def same_stand_ins(source: str, target: str) -> bool:
+    """Whether both hold the same stand-ins, as often."""
+    return sorted(ANY.findall(source)) == sorted(ANY.findall(target))
+
+
 def strays(text: str, translation: str) -> list[Patch]:
     """What takes the stand-ins out of a translation that are not in the text, each with the blank before it."""
     made_up = [found for found in ANY.finditer(translation) if found.group() not in text]

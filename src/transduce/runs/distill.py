@@ -10,8 +10,9 @@ from pathlib import Path
 
 from transduce import bundle
 from transduce.config import DataConfig
-from transduce.corpus.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
+from transduce.corpus.clean import CHUNK, CUT_OFF, PLACEHOLDERS, TOO_LONG, Cleaning
 from transduce.corpus.pairs import Pair
+from transduce.corpus.stand_ins import same_stand_ins
 from transduce.decoding.translator import CUT, Translator
 from transduce.errors import UserError
 from transduce.files import digest
@@ -52,6 +53,8 @@ def distill(
                 yield pair
             if event["cut"]:
                 cleaning.count(CUT_OFF, pair.origin)
+            elif not same_stand_ins(pair.source, event["text"]):
+                cleaning.count(PLACEHOLDERS, pair.origin)
             else:
                 yield pair._replace(target=event["text"])
 

@@ -148,7 +148,8 @@ def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) ->
     lengths = _lengths(served.translator)
     positions = served.translator.engine.max_positions
     longest = min(served.longest, positions - 1 if positions else served.longest)
-    plan = Plan(texts, served.direction.source, kinds=kinds, lengths=lengths, longest=longest)
+    stand_ins = served.translator.tokenizer.has_stand_ins
+    plan = Plan(texts, served.direction.source, kinds=kinds, lengths=lengths, longest=longest, stand_ins=stand_ins)
     return plan, lengths(plan.sentences)
 
 
