@@ -129,7 +129,7 @@ class DataConfig:
     symbols: bool = option(False, "every word of the target side is a piece of its own: linearised trees")
     placeholders: Literal["auto", "masked", "kept"] = option(
         "auto",
-        "models see one symbol for each placeholder, and no tags; auto: where a file of the corpus is a document",
+        "masked: a model sees a symbol for each placeholder, and no tags; auto: of documents",
         paper="kept",
     )
     vocab_size: int = option(37000, "pieces in a vocabulary", paper="37000", least=1)

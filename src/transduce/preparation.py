@@ -200,7 +200,9 @@ def _rules(data: DataConfig) -> Rules:
 
 def _placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> Literal["masked", "kept"]:
     """What becomes of placeholders: as the vocabulary knows them if it is there already, else by the corpus."""
-    known: Literal["masked", "kept"] | None = tokenizer and ("masked" if tokenizer.has_stand_ins else "kept")
+    known: Literal["masked", "kept"] | None = None
+    if tokenizer:
+        known = "masked" if tokenizer.has_stand_ins else "kept"
     if data.placeholders == "auto":
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
         return known or ("masked" if documents else "kept")
