@@ -40,7 +40,7 @@ MARKED = r"""
 """
 TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:\s(?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
-STRESS = r"(?<![\w*])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*])(?P<stressed>(?P=stress))(?![\w*])"
+STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 IN_MARKUP = re.compile(PLACEHOLDERS, re.VERBOSE)
 IN_PLAIN = re.compile(f"{LINK} | {STRESS} | {TAG} | {MARKED} | {PLACEHOLDERS}", re.VERBOSE)
 BLANKS = re.compile(r"[ \t\r\n\f]+")

@@ -6,7 +6,7 @@ in one batch, is not its business: `translate_texts` does it at once, a server t
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Kind
@@ -121,19 +121,29 @@ class Plan:
     @property
     def with_tags(self) -> list[bool]:
         """Of each sentence, whether tags must find their places in its translation, for which links help."""
-        tries = [masked for text in self._texts for part in text.parts for masked, _ in part.tries]
-        return [any(mark.kind != "word" for mark in masked.marks) for masked in tries]
+        return [any(mark.kind != "word" for mark in masked.marks) for masked in self._tries]
 
-    def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
+    @property
+    def with_marks(self) -> list[bool]:
+        """Of each sentence, whether something must be kept in its translation, for which alternatives help."""
+        return [bool(masked.marks) for masked in self._tries]
+
+    @property
+    def _tries(self) -> list[Masked]:
+        return [masked for text in self._texts for part in text.parts for masked, _ in part.tries]
+
+    def assemble(self, translations: Sequence[Translation], n_best: int | None = None) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
 
-        A score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
-        alternatives as the sentence that has most: the n-th is made of the n-th of each, or of its last. Links are
+        A sentence whose best translation lacks a placeholder has the first of its alternatives that has them all. A
+        score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
+        alternatives as the sentence that has most, at most n_best - 1: the n-th is made of the n-th of each, or of its
+        last. Links are
         those of the sentences, as places in the texts; markup whose blanks don't count has none.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
-        return [_assembled(text, translations) for text in self._texts]
+        return [_assembled(text, translations, n_best) for text in self._texts]
 
     def _text(
         self, text: str, kind: Kind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
@@ -194,13 +204,17 @@ def translate_texts(
         longest=min(limits, default=None),
         stand_ins=translator.tokenizer.has_stand_ins,
     )
-    if align:
-        return plan.assemble(translator.translate(plan.sentences, n_best=n_best, align=True, glossary=glossary))
     found: dict[str, Translation] = {}
-    for linked in (False, True):  # links take time, and are wanted for few
-        wanted = [text for text, needs in zip(plan.sentences, plan.with_tags, strict=True) if needs == linked]
-        found |= zip(wanted, translator.translate(wanted, n_best=n_best, align=linked, glossary=glossary), strict=True)
-    return list(map(_without_links, plan.assemble([found[sentence] for sentence in plan.sentences])))
+    for linked, many in product((False, True), (False, True)):  # links take time, and are wanted for few
+        wanted = [
+            text
+            for text, needs, marked in zip(plan.sentences, plan.with_tags, plan.with_marks, strict=True)
+            if (align or needs, marked) == (linked, many)
+        ]
+        count = max(n_best, translator.config.beam_size) if many else n_best
+        found |= zip(wanted, translator.translate(wanted, n_best=count, align=linked, glossary=glossary), strict=True)
+    made = plan.assemble([found[sentence] for sentence in plan.sentences], n_best)
+    return made if align else list(map(_without_links, made))
 
 
 def _without_links(made: Translation) -> Translation:
@@ -274,11 +288,12 @@ def _in_parts(
     return parts
 
 
-def _assembled(text: _Text, translations: Sequence[Translation]) -> Translation:
+def _assembled(text: _Text, translations: Sequence[Translation], n_best: int | None) -> Translation:
     """A text of its sentences' translations, with alternatives."""
     best = _one(text, translations, 0)
     used = [translations[number] for part in text.parts for _, number in part.tries]
     count = max((len(each.alternatives) for each in used), default=0)
+    count = count if n_best is None else min(count, n_best - 1)
     return replace(best, alternatives=tuple(_one(text, translations, rank) for rank in range(1, count + 1)))
 
 
@@ -315,11 +330,14 @@ def _translated(part: _Part, text: _Text, translations: Sequence[Translation], r
     made = Translation(part.source, 0.0, (), (), part.flags)
     for masked, number in part.tries:
         found = [translations[number], *translations[number].alternatives]
-        chosen = found[min(rank, len(found) - 1)]
-        if copied(masked, chosen.text):
-            made = _restored(part, text, masked, chosen)
-            if LOST not in made.flags:
-                break
+        whole = [each for each in found if copied(masked, each.text)]
+        if rank or not masked.marks:
+            whole = [each for each in [found[min(rank, len(found) - 1)]] if each in whole]
+        restored = (_restored(part, text, masked, each) for each in whole)
+        first = next(restored, made)
+        made = next((each for each in chain((first,), restored) if LOST not in each.flags), first)
+        if whole and LOST not in made.flags:
+            break
     return made
 
 
