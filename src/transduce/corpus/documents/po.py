@@ -4,16 +4,16 @@ Read line by line, so that each translation's place is known; what is written is
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from transduce.corpus.documents.document import Document, Known, Slot, check_language, decode
+from transduce.corpus.documents.document import Document, Known, Slot, check_language, decode, decoded
 from transduce.corpus.documents.plurals import Plurals, plurals
 from transduce.errors import UserError
 
 CHARSET = re.compile(rb'"Content-Type:[^"\n]*charset=([\w.:-]+)')
-LANGUAGE = re.compile(r'^"Language:[ \t]*([\w@-]*)', re.MULTILINE)
+LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
 TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
 LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
@@ -22,6 +22,8 @@ LINE = re.compile(
 ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 WRITTEN = {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
+HEAD = 1 << 16  # bytes that the header is in
+LONGEST = 10_000_000  # characters of a line
 WIDTH = 79  # of a line, as gettext wraps them
 
 
@@ -49,28 +51,56 @@ def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> 
     Of a plural, each form of the language is a text: made of the singular for one thing, else of the plural.
     Raises UserError that names the line that can't be read.
     """
-    declared = CHARSET.search(content)
-    text, codec = decode(content, name, declared[1].decode() if declared and declared[1] != TEMPLATE else None)
-    language_of_file = LANGUAGE.search(text)
-    check_language(name, "into", language_of_file[1] if language_of_file else "", language)
+    text, codec = decode(content, name, _declared(content))
     newline = "\r\n" if "\r\n" in text else "\n"
-    header, slots, known = "", list[Slot](), list[Known]()
-    for message in _messages(text, name):
+    slots = list[Slot]()
+    for message, forms in _entries(text.split("\n"), name, language):
+        if redo or not _is_done(message):
+            slots += _slots(message, forms, newline)
+    return Document(name, text, codec, tuple(slots))
+
+
+def read_translated_po(pieces: Iterable[bytes], name: str, language: str) -> Iterator[Known]:
+    """The messages with a translation, of a file that comes in pieces; raises UserError as `read_po` does."""
+    for message, forms in _entries(_lines(decoded(pieces, name, _declared, HEAD), name), name, language):
+        if _is_done(message):
+            yield from _known(message, forms)
+
+
+def _declared(content: bytes) -> str | None:
+    found = CHARSET.search(content)
+    return found[1].decode() if found and found[1] != TEMPLATE else None
+
+
+def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
+    rest = ""
+    for text in texts:
+        *lines, rest = (rest + text).split("\n")
+        yield from lines
+        if len(rest) > LONGEST:
+            raise UserError(f"{name} has a line of more than {LONGEST:,} characters, as no .po file has.")
+    yield rest
+
+
+def _is_done(message: _Message) -> bool:
+    return all(string.value for string in message.translations.values())
+
+
+def _entries(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
+    """The messages that are not fuzzy, with the forms that each has; the header decides them."""
+    header = ""
+    for message in _messages(lines, name):
         if not message.strings["msgid"].value and "msgctxt" not in message.strings:
             header = message.translations[0].value
+            declared = LANGUAGE.search(header)
+            check_language(name, "into", declared[1] if declared else "", language)
         elif not message.fuzzy:
-            forms = plurals(header, language) if "msgid_plural" in message.strings else Plurals(1, 0)
-            done = all(string.value for string in message.translations.values())
-            if redo or not done:
-                slots += _slots(message, forms, newline)
-            if done:
-                known += _known(message, forms)
-    return Document(name, text, codec, tuple(slots), tuple(known))
+            yield message, plurals(header, language) if "msgid_plural" in message.strings else Plurals(1, 0)
 
 
-def _messages(text: str, name: str) -> Iterator[_Message]:
+def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
     message, keyword, at = _Message(), "", 0
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         found = LINE.fullmatch(line.rstrip("\r").removeprefix("\ufeff"))
         if found is None:
             if message.translations:

@@ -14,15 +14,13 @@ from transduce.errors import UserError
 SUFFIXES = (".txt", ".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")
 
 
-def read_document(
-    content: bytes, name: str, source: str, target: str, *, redo: bool = False, suffix: str = ""
-) -> Document:
+def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
     """What is to be translated in a file, whose name's suffix says its format; languages are given by their codes.
 
-    redo: also what is translated already, in a file that holds both languages. suffix: the format, if the name doesn't
-    end in it. Raises UserError for an unknown format and for what can't be read.
+    redo: also what is translated already, in a file that holds both languages. Raises UserError for an unknown format
+    and for what can't be read.
     """
-    match suffix or PurePath(name).suffix.lower():
+    match PurePath(name).suffix.lower():
         case ".txt":
             return read_text(content, name)
         case ".po" | ".pot":

@@ -1,11 +1,11 @@
 """XLIFF 1.0 to 1.2 and 2.x: units of a source and a target, with elements inside for what isn't text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from transduce.corpus.documents.document import Document, Kind, Known, Slot, check_language
-from transduce.corpus.documents.xml import read_xml
+from transduce.corpus.documents.xml import Parser, read_xml, stream_xml
 from transduce.corpus.markup import Piece, attribute, pieces
 from transduce.corpus.placeholders import mask
 from transduce.errors import UserError
@@ -13,7 +13,8 @@ from transduce.errors import UserError
 UNITS = ("trans-unit", "segment")  # what holds a source and a target, in 1.x and in 2.x
 NOT_TRANSLATED = ("new", "needs-translation")  # states of a target that say so, in 1.x
 CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
-FILES = re.compile(r"<(?:[\w.-]+:)?(?:file|xliff)\s[^>]*>")  # what says the languages
+FILES = ("xliff", "file")  # what says the languages
+LONGEST = 50_000_000  # bytes between units that a stream may hold
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 
 
@@ -35,24 +36,48 @@ class _Unit:
 def read_xliff(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
     """The units without a target, or all with `redo`; those that aren't to be translated are left alone."""
     text, codec = read_xml(content, name)
-    slots, known = list[Slot](), list[Known]()
-    for tag in FILES.findall(text):
-        check_language(name, "from", attribute(tag, "source-language") or attribute(tag, "srclang") or "", source)
-        check_language(name, "into", attribute(tag, "target-language") or attribute(tag, "trglang") or "", target)
-    is_xliff = False
-    for unit, kept in _units(text):
-        is_xliff = True
-        if unit.behind:
-            spoken, kind = _source(text, unit, kept)
-            present = "" if unit.empty or unit.target is None else text[slice(*unit.target)]
-            missing = not present.strip() or attribute(unit.target_tag, "state") in NOT_TRANSLATED
-            if spoken.strip() and (redo or missing):
-                slots.append(_slot(unit, spoken, present, kind, target))
-            if spoken.strip() and not missing:
-                known.append(Known(_said(spoken, kind), _said(present, kind), unit.line))
-    if not is_xliff and not re.search(r"<(?:\w+:)?xliff[\s>]", text):
-        raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
-    return Document(name, text, codec, tuple(slots), tuple(known))
+    slots = list[Slot]()
+    for unit, kept, _ in _units([text], name, source, target):
+        spoken, kind = _source(text, unit, kept)
+        if spoken.strip() and (redo or _is_missing(text, unit)):
+            slots.append(_slot(unit, spoken, _present(text, unit), kind, target))
+    return Document(name, text, codec, tuple(slots))
+
+
+def read_translated_xliff(pieces: Iterable[bytes], name: str, source: str, target: str) -> Iterator[Known]:
+    """The units with a target, of a file that comes in pieces; raises UserError as `read_xliff` does."""
+    for unit, kept, text in _units(_blocks(pieces, name), name, source, target):
+        spoken, kind = _source(text, unit, kept)
+        if spoken.strip() and not _is_missing(text, unit):
+            yield Known(_said(spoken, kind), _said(_present(text, unit), kind), unit.line)
+
+
+def _blocks(pieces: Iterable[bytes], name: str) -> Iterator[str]:
+    """The characters of a file in blocks that end behind a unit, and a last one."""
+    parser, ends, content, begin = Parser(name), [0], b"", 0
+
+    def end(element: str) -> None:
+        if element.rpartition(":")[2] in UNITS:
+            ends[0] = parser.expat.CurrentByteIndex  # of the tag that ends it
+
+    parser.expat.EndElementHandler = end
+    for text in stream_xml(pieces, name, parser):
+        content += text.encode()
+        if ends[0] > begin and content.startswith(b"</", ends[0] - begin):
+            cut = content.index(b">", ends[0] - begin) + 1
+            yield content[:cut].decode()
+            content, begin = content[cut:], begin + cut
+        if len(content) > LONGEST:
+            raise UserError(f"{name}, line {parser.line}: more than {LONGEST:,} bytes without a unit; take them out.")
+    yield content.decode()
+
+
+def _present(text: str, unit: _Unit) -> str:
+    return "" if unit.empty or unit.target is None else text[slice(*unit.target)]
+
+
+def _is_missing(text: str, unit: _Unit) -> bool:
+    return not _present(text, unit).strip() or attribute(unit.target_tag, "state") in NOT_TRANSLATED
 
 
 def _said(content: str, kind: Kind) -> str:
@@ -61,29 +86,45 @@ def _said(content: str, kind: Kind) -> str:
     return mask(cdata["text"] if cdata else content, markup=True, preserve=kind == "preserved").text
 
 
-def _units(text: str) -> Iterator[tuple[_Unit, bool]]:
-    """The units to be translated, and whether their blanks are to be kept."""
+def _units(blocks: Iterable[str], name: str, source: str, target: str) -> Iterator[tuple[_Unit, bool, str]]:
+    """The units to be translated, whether their blanks are to be kept, and the block that they are in.
+
+    A block ends where no unit is open. Raises UserError for a file in other languages, and for one that isn't XLIFF.
+    """
     around: list[tuple[str, bool, bool]] = []  # names, whether they are translated, whether blanks are kept
-    unit, line, at = _Unit(), 1, 0
-    for piece in pieces(text):
-        name, tag = piece.name.rpartition(":")[2], text[piece.begin : piece.end]
-        inside = around[-1] if around else ("", True, False)
-        if piece.kind in ("open", "empty"):
-            if name in UNITS and piece.kind == "open":
-                line, at = line + text.count("\n", at, piece.begin), piece.begin
-                unit = _Unit(line)
-            elif inside[0] in UNITS:
-                _begin(unit, name, piece, tag, text)
-            if piece.kind == "open":
-                translated = inside[1] if (said := attribute(tag, "translate")) is None else said != "no"
-                space = attribute(tag, "xml:space")
-                around.append((name, translated, inside[2] if space is None else space == "preserve"))
-        elif piece.kind == "close":
-            around.pop()
-            if around and around[-1][0] in UNITS:
-                _end(unit, name, piece)
-            if name in UNITS and inside[1]:
-                yield unit, inside[2]
+    unit, line, is_xliff = _Unit(), 1, False
+    for text in blocks:
+        at = 0
+        for piece in pieces(text):
+            element, tag = piece.name.rpartition(":")[2], text[piece.begin : piece.end]
+            inside = around[-1] if around else ("", True, False)
+            if piece.kind in ("open", "empty"):
+                if element in FILES:
+                    is_xliff = True
+                    _check_languages(tag, name, source, target)
+                elif element in UNITS and piece.kind == "open":
+                    line, at = line + text.count("\n", at, piece.begin), piece.begin
+                    unit = _Unit(line)
+                elif inside[0] in UNITS:
+                    _begin(unit, element, piece, tag, text)
+                if piece.kind == "open":
+                    translated = inside[1] if (said := attribute(tag, "translate")) is None else said != "no"
+                    space = attribute(tag, "xml:space")
+                    around.append((element, translated, inside[2] if space is None else space == "preserve"))
+            elif piece.kind == "close":
+                around.pop()
+                if around and around[-1][0] in UNITS:
+                    _end(unit, element, piece)
+                if element in UNITS and inside[1] and unit.behind:
+                    yield unit, inside[2], text
+        line += text.count("\n", at)
+    if not is_xliff:
+        raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
+
+
+def _check_languages(tag: str, name: str, source: str, target: str) -> None:
+    check_language(name, "from", attribute(tag, "source-language") or attribute(tag, "srclang") or "", source)
+    check_language(name, "into", attribute(tag, "target-language") or attribute(tag, "trglang") or "", target)
 
 
 def _begin(unit: _Unit, name: str, piece: Piece, tag: str, text: str) -> None:

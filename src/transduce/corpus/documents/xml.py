@@ -3,15 +3,13 @@
 A file is read whole, as characters, or as a stream of any length. Nothing outside of it is ever looked at.
 """
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
-from itertools import chain
 from typing import Any
 from xml.parsers import expat
 
-from transduce.corpus.documents.document import chosen_codec, decode
+from transduce.corpus.documents.document import decode, decoded
 from transduce.errors import UserError
 
 DECLARED = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
@@ -69,24 +67,12 @@ class Parser:
         )
 
 
-def decoded(pieces: Iterable[bytes], name: str) -> Iterator[str]:
-    """The characters of a file that comes in pieces; raises UserError that names the line that can't be read."""
-    stream, head = iter(pieces), b""
-    while len(head) < HEAD and (piece := next(stream, None)) is not None:
-        head += piece
-    codec = chosen_codec(head, name, _declared(head))
-    decoder, line = codecs.getincrementaldecoder(codec)(), 1
-    for piece, last in chain(((each, False) for each in chain((head,), stream)), ((b"", True),)):
-        try:
-            text = decoder.decode(piece, last)
-        except UnicodeDecodeError as error:
-            line += error.object[: error.start].decode(codec, "ignore").count("\n")
-            byte = error.object[error.start]
-            raise UserError(
-                f"{name}, line {line}: byte 0x{byte:02X} is not {codec.upper()}; say its encoding in the first line."
-            ) from None
-        line += text.count("\n")
+def stream_xml(pieces: Iterable[bytes], name: str, parser: Parser) -> Iterator[str]:
+    """The characters of a file that comes in pieces, each when the parser has had it."""
+    for text in decoded(pieces, name, _declared, HEAD):
+        parser.feed(text)
         yield text
+    parser.feed("", last=True)
 
 
 def _declared(content: bytes) -> str | None:
