@@ -188,6 +188,18 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
     assert (restored.text, restored.guessed) == (translation, False)
 
 
+def test_words_may_begin_and_end_with_lines() -> None:
+    link = [((9, 16), (9, 16), 1.0)]
+    assert (
+        restore(mask("Function *_params* runs."), "Fonction _params court.", link).text == "Fonction *_params* court."
+    )
+
+
+def test_two_pairs_never_share_a_word() -> None:
+    restored = restore(mask("*a* *b* and many more words."), "Eins und zwei.", ())
+    assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
+
+
 def test_without_links_places_are_guessed_and_said_to_be() -> None:
     restored = restore(mask("One <b>two</b> three four."), "Eins zwei drei vier.", ())
     assert (restored.text, restored.guessed) == ("Eins <b>zwei</b> drei vier.", True)

@@ -160,9 +160,9 @@ class _Placing:
         at = within[0]
         wanted = [(*self._span(node.mark), node) for node in nodes if node.mark.kind == "pair"]
         for begin, end, node in sorted(wanted, key=lambda each: each[:2]):
-            begin = min(max(begin, at), within[1])
-            at = max(begin, min(end, within[1]))
-            pairs.append(_Placed(begin, at, node.mark, self.place(node.inner, (begin, at))))
+            begin, end = self._free((max(begin, at), min(end, within[1])), (at, within[1]))
+            at = end
+            pairs.append(_Placed(begin, end, node.mark, self.place(node.inner, (begin, end))))
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may end what another begins
         for mark in (node.mark for node in nodes if node.mark.kind != "pair"):
@@ -171,6 +171,15 @@ class _Placing:
                 half = place = _behind(max(place, half), pairs)
             points.append(_Placed(place, place, mark, []))
         return sorted([*pairs, *points], key=lambda each: (each.begin, each.end, each.mark.order))
+
+    def _free(self, wanted: Span, within: Span) -> Span:
+        """The span, or if another pair has taken all of it, the next word; nothing where there is none."""
+        if wanted[0] < wanted[1]:
+            return wanted
+        self.guessed = True
+        free = (word for word in zip(self.begins, self.ends, strict=False) if within[0] <= word[0])
+        begin, end = next(free, (within[1], within[1]))
+        return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
         """The stretch of words that come from within a pair: as many as possible, with as few others as possible."""
@@ -225,11 +234,15 @@ class _Placing:
 def _core(text: str, span: Span) -> Span:
     """A word without the punctuation around it, unless it is nothing else."""
     begin, end = span
-    while begin < end and not text[begin].isalnum():
+    while begin < end and not _is_of_word(text[begin]):
         begin += 1
-    while begin < end and not text[end - 1].isalnum():
+    while begin < end and not _is_of_word(text[end - 1]):
         end -= 1
     return (begin, end) if begin < end else span
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _outside(place: int, pairs: Sequence[_Placed]) -> int:
