@@ -12,9 +12,9 @@ from itertools import accumulate
 
 from transduce.config import STAND_INS
 from transduce.corpus.clean import Cleaning
-from transduce.corpus.rules import PLACEHOLDERS
 from transduce.corpus.pairs import Pair
 from transduce.corpus.placeholders import Mark, Masked, Patch, mask, weave
+from transduce.corpus.rules import PLACEHOLDERS
 
 ANY = re.compile(f"[{STAND_INS}]")
 KIND = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # how a placeholder begins, which tells its kind

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from transduce import bundle
 from transduce.config import DataConfig
-from transduce.corpus.clean import CHUNK, CUT_OFF, PLACEHOLDERS, TOO_LONG, Cleaning
+from transduce.corpus.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.corpus.pairs import Pair
+from transduce.corpus.rules import PLACEHOLDERS
 from transduce.corpus.stand_ins import same_stand_ins
 from transduce.decoding.translator import CUT, Translator
 from transduce.errors import UserError
