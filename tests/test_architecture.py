@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 FLOORS = [
-    {"config", "errors", "files", "journal", "languages", "machine", "profiling", "sizing"},
+    {"config", "errors", "files", "journal", "languages", "lifeline", "machine", "profiling", "sizing"},
     {"corpus", "tokens", "model"},
     {"bundle", "preparation", "ranks"},
     {"training", "decoding", "evaluation"},
@@ -19,6 +19,7 @@ FLOORS = [
     {"serving", "paper"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {"serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}}  # folders that are nothing without

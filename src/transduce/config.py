@@ -39,6 +39,7 @@ READ_BY = {  # options that some kinds of models know nothing of
     "model.cell": ("recurrent",),
     "model.kernel_size": ("convolutional", "bytenet"),
     "model.convolutions": ("convolutional",),
+    "train.shard": ("transformer",),
 }
 
 Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
@@ -185,7 +186,10 @@ class TrainConfig:
     )
     patience: int = option(0, "validations without improvement before training stops; 0: never")
     seed: int = option(1, "of the initialisation, the order of the batches and dropout")
-    threads: int = option(0, "CPU threads; 0: one for every core", unit="threads")
+    threads: int = option(0, "CPU threads of a process; 0: one for every core", unit="threads")
+    shard: bool = option(
+        False, "with several processes: each keeps a part of the weights and of the optimiser's state only (FSDP)"
+    )
 
 
 @dataclass(frozen=True)
@@ -404,6 +408,10 @@ def _check(config: RunConfig) -> None:
     for text in model.convolutions:
         if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text):
             raise UserError(f"model.convolutions: '{text}' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3.")
+    if config.train.shard and model.experts:
+        raise UserError(
+            "train.shard is not for models with experts, of which a batch may leave some out; leave it out."
+        )
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols makes a vocabulary for the target side alone: set data.joint=false, too.")
     defaults = RunConfig()

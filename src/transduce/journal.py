@@ -78,6 +78,24 @@ class Journal:
         self.close()
 
 
+class NoJournal(Journal):
+    """The journal of a process that helps another one, which keeps it."""
+
+    size = 0
+
+    def __init__(self) -> None:
+        """Nothing is opened."""
+
+    def truncate(self, size: int) -> None:
+        """Do nothing."""
+
+    def write(self, event: str, **values: Value) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def read_events(path: Path) -> Iterator[Event]:
     """The events of a journal in order; a last line that is not yet whole is left out."""
     with path.open("rb") as file:
@@ -95,6 +113,11 @@ def open_tensorboard(folder: Path) -> Any:
             "TensorBoard files were asked for, but tensorboard is not installed: pip install tensorboard."
         ) from None
     return SummaryWriter(str(folder))
+
+
+def silence(wanted: bool) -> None:
+    """Whether this process says nothing to people from now on: of several that train together, one speaks."""
+    _people.quiet = wanted
 
 
 def say(text: str) -> None:
@@ -160,7 +183,7 @@ class Display:
     """The progress of something long: a line that moves on a terminal, a new line now and then elsewhere."""
 
     def __init__(self) -> None:
-        moves = sys.stderr.isatty() and not _people.is_dumb_terminal
+        moves = sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet
         self._bar = _progress_bar() if moves else None
         self._shown = -math.inf  # when, on the monotonic clock
 

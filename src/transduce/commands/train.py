@@ -47,6 +47,7 @@ def train(
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import bundle
+    from transduce.ranks import is_first
     from transduce.runs.train import train as run  # torch: too slow for --help
 
     with profiled(profile, TRAIN) as found:
@@ -55,5 +56,7 @@ def train(
         say_training(found, bundle.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
+    if not is_first():
+        return
     command = "parse" if bundle.read_config(out).data.symbols else "translate"
     print(f"{out} is ready: transduce {command} {out} --input FILE")

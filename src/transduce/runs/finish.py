@@ -23,7 +23,7 @@ EXAMPLES = 8  # translations kept in the metrics
 
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
     """Average, measure (on `pairs`, if there are any) and publish the model; returns what metrics.json holds."""
-    config, model, state = training.config, training.model, training.state
+    config, model, state = training.config, training.model.to(training.device), training.state
     final = choose(training)
     weights, steps, result = final.weights, final.steps, final.validation
     model.load_state_dict(weights)
@@ -36,7 +36,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             "epochs": state.epoch,
             "target_tokens": state.tokens_seen,
             "seconds": round(state.seconds, 1),
-            "device": place(config, training.device),
+            "device": place(config, training.device, training.ranks),
             "torch": torch.__version__,
         },
         "corpus": corpus_facts(prepared.facts),

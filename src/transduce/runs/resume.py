@@ -16,6 +16,7 @@ from transduce.journal import Journal, say
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation import Prepared, is_prepared, open_prepared
+from transduce.ranks import ALONE, Ranks, spread
 from transduce.runs.evaluate import validation
 from transduce.runs.start import place
 from transduce.tokens.tokenizer import Tokenizer
@@ -38,7 +39,7 @@ LEFT_OPEN = {  # by these values
 # What a training cannot change on its way, and what changes nothing that it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer")
 FREE = ("model.dropout", "model.attention_dropout", "data.test")
-HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "data.test", "decode.")
+HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 
 
 class Continued(NamedTuple):
@@ -69,24 +70,35 @@ def continued(given: Mapping[str, Any], out: Path) -> Continued:
     return Continued(config, asked, changes)
 
 
-def resume(going: Continued, out: Path, journal: Journal, device: torch.device) -> tuple[Training, Prepared]:
+def resume(
+    going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE
+) -> tuple[Training, Prepared]:
     """The training where its newest whole checkpoint has it; a finished one is finished no more."""
     config = going.config
     for name, change in going.changes.items():
         say(meaning(name, change, config))
-    torch.set_num_threads(config.train.threads)
+    torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.asked, out)
-    model = build(config.model, config.train.seed).to(device)
-    optimizer = make_optimizer(model.parameters(), config.train)
-    for folder in (out, out / bundle.CHECKPOINTS):
-        remove_leftovers(folder)
-    state = newest(out / bundle.CHECKPOINTS, model, optimizer)
+    sharded = config.train.shard and ranks.world > 1
+    model = build(config.model, config.train.seed).to("cpu" if sharded else device)
+    learner = ranks.wrap(model, shard=sharded, sparse=config.model.experts > 0, device=device)
+    optimizer = make_optimizer(learner.parameters(), config.train)
+    if ranks.first:
+        for folder in (out, out / bundle.CHECKPOINTS):
+            remove_leftovers(folder)
+    state = newest(out / bundle.CHECKPOINTS, model, optimizer, ranks)
+    spread(model, learner, ranks)
     if state.step > config.train.steps:
         raise UserError(f"{out} has {state.step:,} updates behind it; train.steps cannot be {config.train.steps:,}.")
-    if going.changes:  # not before all that may be missing is there
+    if going.changes and ranks.first:  # not before all that may be missing is there
         (out / MANIFEST).unlink(missing_ok=True)
         write_text(out / bundle.CONFIG, to_toml(config))
     journal.truncate(state.journal_size)
+    if config.train.accumulate < ranks.world:
+        say(
+            f"Warning: an update has {config.train.accumulate} micro-batches (train.accumulate), so that of "
+            f"{ranks.world} processes some do nothing; start anew with them, or go on with fewer."
+        )
     if state.step:
         say(f"Going on at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
     journal.write(
@@ -95,7 +107,7 @@ def resume(going: Continued, out: Path, journal: Journal, device: torch.device) 
         steps=config.train.steps,
         pairs=prepared.facts.pairs,
         parameters=count_parameters(config.model),
-        device=place(config, device),
+        device=place(config, device, ranks),
         torch=torch.__version__,
         python=platform.python_version(),
     )
@@ -110,6 +122,8 @@ def resume(going: Continued, out: Path, journal: Journal, device: torch.device) 
         folder=out / bundle.CHECKPOINTS,
         validate=validation(prepared.tokenizer, prepared.valid(), config),
         device=device,
+        ranks=ranks,
+        wrapped=learner,
     )
     return training, prepared
 
@@ -167,12 +181,17 @@ def instead(out: Path) -> str:
     return f"to go on from the model, with a fresh optimiser: transduce train --init {out} --train FILES --out ANOTHER"
 
 
-def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Load the newest checkpoint that is whole; a damaged one is named and set aside."""
+def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
+    """Load the newest checkpoint that is whole; a damaged one is named and set aside. Rank 0 chooses for all."""
+    if not ranks.first:
+        return load_checkpoint(folder / ranks.agree(""), model, optimizer)
     for path in reversed(checkpoint.checkpoints(folder)):
         try:
-            return load_checkpoint(path, model, optimizer)
+            state = load_checkpoint(path, model, optimizer)
         except UserError as error:
             say(f"{error} The checkpoint before it is used.")
             path.rename(path.with_name(f"damaged-{path.name}"))
+        else:
+            ranks.agree(path.name)
+            return state
     raise UserError(f"{folder} holds no whole checkpoint; {instead(folder.parent)}.")

@@ -15,6 +15,7 @@ from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
 from transduce.model.build import build, count_parameters
 from transduce.preparation import Prepared, is_prepared, open_prepared, prepare
+from transduce.ranks import ALONE, Ranks
 from transduce.runs.card import vocabulary
 from transduce.tokens.batching import padding_share
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
@@ -24,27 +25,36 @@ from transduce.training.optimizer import make_optimizer
 from transduce.training.rehearsal import Rehearsal, rehearse
 
 
-def start(given: Mapping[str, Any], out: Path, init: Path | None, keep_optimizer: bool, device: torch.device) -> None:
-    """Prepare everything that a training needs in `out`, and say what is about to happen."""
+def start(
+    given: Mapping[str, Any],
+    out: Path,
+    init: Path | None,
+    keep_optimizer: bool,
+    device: torch.device,
+    ranks: Ranks = ALONE,
+) -> None:
+    """Prepare everything that a training needs in `out`, and say what is about to happen; rank 0 does it for all."""
     clear(out)
     origin = bundle.load(init) if init else None
     inherited = {name: value for name, value in flatten(origin.config).items() if inherits(name)} if origin else {}
-    threads = configure(given).train.threads or torch.get_num_threads()
+    threads = ranks.threads(configure(given).train.threads)
     torch.set_num_threads(threads)
     prepared = prepared_corpus(configure(inherited, given), given, out, origin.tokenizer if origin else None, threads)
     config = _shape(prepared, inherited, given, out, device, threads)
     _check_positions(prepared, config)
     if origin:
         _check_same(origin, config, keep_optimizer)
-    model = build(config.model, config.train.seed).to(device)
+    model = build(config.model, config.train.seed)
+    if not (config.train.shard and ranks.world > 1):  # which may be too large for one device
+        model.to(device)
     if origin:
         model.load_state_dict(origin.model.state_dict())
-    rehearsal = rehearse(model, prepared.mixture, config, device)
+    rehearsal = rehearse(model, prepared.mixture, config, device, ranks)
     config = _length(config, given, prepared.facts.pairs, rehearsal, fine_tuning=init is not None)
     decided = {**inherited, **given}
     if origin or prepared.folder != out / bundle.DATA:
         decided["data.vocab_size"] = config.data.vocab_size
-    for line in [*_announce(prepared, config, decided, rehearsal, device), *_too_short(config, rehearsal)]:
+    for line in [*_announce(prepared, config, decided, rehearsal, device, ranks), *_too_short(config, rehearsal)]:
         say(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
@@ -77,11 +87,13 @@ def inherits(name: str) -> bool:
     return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize", *vocabulary)
 
 
-def place(config: RunConfig, device: torch.device) -> str:
+def place(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
     """What computes, for people."""
+    times = f"{ranks.world} × " if ranks.world > 1 else ""
     if device.type == "cpu":
-        return f"{config.train.threads} CPU thread{'s' if config.train.threads > 1 else ''}"
-    return torch.cuda.get_device_name(device)
+        threads = ranks.threads(config.train.threads) if ranks.world > 1 else config.train.threads
+        return f"{times}{threads} CPU thread{'s' if threads > 1 else ''}"
+    return times + torch.cuda.get_device_name(device)
 
 
 def prepared_corpus(
@@ -199,7 +211,12 @@ def _length(
 
 
 def _announce(
-    prepared: Prepared, config: RunConfig, given: Mapping[str, Any], rehearsal: Rehearsal, device: torch.device
+    prepared: Prepared,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    rehearsal: Rehearsal,
+    device: torch.device,
+    ranks: Ranks,
 ) -> list[str]:
     """What is about to happen, and why so."""
     facts, data, model, run = prepared.facts, config.data, config.model, config.train
@@ -228,15 +245,18 @@ def _announce(
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
         f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
-        f"{run.precision} on {place(config, device)}" + why("train.steps"),
-        f"Time        about {duration(seconds)} (h:mm:ss) of updates, as it looks now",
+        f"{run.precision} on {place(config, device, ranks)}" + why("train.steps"),
+        f"Time        about {duration(seconds)} (h:mm:ss) of updates, as it looks now"
+        if math.isfinite(seconds)
+        else "Time        shows once training has begun",
     ]
 
 
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
     """A line if the time that was given is too short for the learning rate to rise and to fall again."""
     run = config.train
-    updates = round(60 * run.minutes / rehearsal.seconds_per_update) if run.minutes else run.steps
+    limited = run.minutes and math.isfinite(rehearsal.seconds_per_update)
+    updates = round(60 * run.minutes / rehearsal.seconds_per_update) if limited else run.steps
     if min(updates, run.steps) > 2 * run.warmup:
         return []
     limit = f"{run.minutes:g} minutes are enough for" if updates < run.steps else "There will be"

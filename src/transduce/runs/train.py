@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import bundle
-from transduce.config import RunConfig, configure
+from transduce.config import RunConfig, configure, read_recipe, to_toml
 from transduce.corpus.pairs import TREES, Pair, read_pairs
 from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 from transduce.files import MANIFEST
-from transduce.journal import Journal, say
+from transduce.journal import Journal, NoJournal, say
 from transduce.machine import keep_memory
 from transduce.profiling import phase
+from transduce.ranks import Ranks, joined
 from transduce.runs.finish import finish
-from transduce.runs.resume import Continued, continued, resume
+from transduce.runs.resume import TEXT, Continued, continued, resume
 from transduce.runs.start import start
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
@@ -58,30 +59,69 @@ def train(
     """
     keep_memory()
     out, init = Path(out), Path(init) if init else None
+    with joined() as ranks:
+        task = Task(given, out, device or ranks.device(), ranks, until)
+        return lead(task, init, keep_optimizer, tensorboard) if ranks.first else follow(task)
+
+
+class Task(NamedTuple):
+    """What is to be trained, where and by whom."""
+
+    given: Mapping[str, Any]
+    out: Path
+    device: torch.device
+    ranks: Ranks
+    until: float
+
+
+def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool) -> Result:
+    """The training as rank 0 does it, and a process alone: what is written is written here."""
+    given, out, device, ranks, until = task
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
-    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     begun = (out / bundle.CONFIG).is_file()
     known = json.loads((out / bundle.METRICS).read_text(encoding="utf-8")) if (out / MANIFEST).exists() else None
     if known and "training" not in known:
         raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
     going = continued(given, out) if begun else None
     if going and known and (result := ended(going, known, out)):
+        ranks.agree("")
         return result
     with phase("start", whole=True):
         test = test_pairs(going.config if going else configure(given))
         if not begun:
-            start(given, out, init, keep_optimizer, device)
+            start(given, out, init, keep_optimizer, device, ranks)
+            going = continued(given, out)
+    assert going
+    ranks.agree(to_toml(going.config))
     with Journal(out / bundle.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
-            training, prepared = resume(going or continued(given, out), out, journal, device)
+            training, prepared = resume(going, out, journal, device, ranks)
         reason = run_loop(training, until)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASONS[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
             return Result(out, reason, {})
         with phase("finish", whole=True):
-            return Result(out, reason, finish(training, prepared, test, out, reason))
+            metrics = finish(training, prepared, test, out, reason)
+    ranks.agree(None)
+    return Result(out, reason, metrics)
+
+
+def follow(task: Task) -> Result:
+    """The training as the other ranks do it: with rank 0's configuration, for as long as it lasts."""
+    text = task.ranks.agree("")
+    if text:
+        if not (task.out / bundle.CONFIG).is_file():
+            raise UserError(f"{task.out} is not the folder that rank 0 writes; give one that all machines share.")
+        config = configure(read_recipe(text, "rank 0"))
+        asked = configure({name: task.given[name] for name in TEXT if name in task.given}).data
+        training, _ = resume(Continued(config, asked, {}), task.out, NoJournal(), task.device, task.ranks)
+        if run_loop(training, task.until) == "interrupted":
+            return Result(task.out, "interrupted", {})
+        task.ranks.agree(None)
+    metrics = json.loads((task.out / bundle.METRICS).read_text(encoding="utf-8"))
+    return Result(task.out, metrics["training"]["reason"], metrics)
 
 
 def ended(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:

@@ -16,6 +16,7 @@ from transduce.bundle import step_of
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.model.build import load_weights
+from transduce.ranks import ALONE, Ranks, part, whole
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
@@ -41,17 +42,24 @@ class TrainState:
     num_tokens: int = 0
 
 
-def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> Path:
-    """Write folder/step-00001234; an identical one that is already there is left as it is."""
+def save_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
+) -> Path:
+    """Write folder/step-00001234; an identical one that is already there is left as it is.
+
+    All ranks must call it; rank 0 writes, the others are back when it has, having helped to gather what is sharded.
+    """
     path = folder / f"step-{state.step:08d}"
-    if path.exists():
+    if ranks.agree(path.exists()):
         return path
-    weights, moments = weights_of(model), _optimizer_tensors(model, optimizer)
-    needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
-    with write_folder(path, needed) as aside:
-        save_file(weights, aside / WEIGHTS)
-        save_file(moments, aside / OPTIMIZER)
-        (aside / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
+    weights, moments = _gathered(model.state_dict(), ranks), _gathered(_optimizer_tensors(model, optimizer), ranks)
+    if ranks.first:
+        needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
+        with write_folder(path, needed) as aside:
+            save_file(weights, aside / WEIGHTS)
+            save_file(moments, aside / OPTIMIZER)
+            (aside / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
+    ranks.agree(None)
     return path
 
 
@@ -83,15 +91,20 @@ def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) ->
             shutil.rmtree(path)
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Weights by name, on the CPU."""
-    return {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+def _gathered(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """The tensors as rank 0 writes them, whole and on the CPU; other ranks only take part."""
+    found = {}
+    for name, tensor in tensors.items():
+        value = whole(tensor.detach())
+        if ranks.first:
+            found[name] = value.cpu().contiguous()
+    return found
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     names = {weight: name for name, weight in model.named_parameters()}
     return {
-        f"{names[weight]}/{key}": value.detach().cpu().contiguous()
+        f"{names[weight]}/{key}": value
         for weight, values in cast(dict[nn.Parameter, dict[str, Any]], optimizer.state).items()
         for key, value in values.items()
         if isinstance(value, Tensor)
@@ -100,10 +113,12 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     numbers = {name: number for number, (name, _) in enumerate(model.named_parameters())}
+    learnt = [weight for group in optimizer.param_groups for weight in group["params"]]  # which may be sharded
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
         if weight not in numbers:
             raise UserError(f"The optimiser's state does not fit the model: it knows '{weight}'.")
-        state.setdefault(numbers[weight], {})[key] = value
+        own = learnt[numbers[weight]]
+        state.setdefault(numbers[weight], {})[key] = part(value, own) if value.shape == own.shape else value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

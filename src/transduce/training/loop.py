@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+from torch import nn
 
 from transduce.config import RunConfig, TrainConfig
 from transduce.errors import UserError
@@ -20,17 +21,19 @@ from transduce.journal import Display, Journal, Progress, say
 from transduce.model.batch import Batch, make_batch
 from transduce.model.seq2seq import Seq2Seq
 from transduce.profiling import phase
+from transduce.ranks import ALONE, Ranks, gathered, unwrapped
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.schedule import learning_rate
-from transduce.training.update import Outcome, update
+from transduce.training.update import Outcome, Pass, update_together
 
 REPORT_EVERY = 10  # updates between lines of the journal
 RECENT = 50  # updates that the displayed speed and loss are taken from
 MOST_SKIPPED = 10  # updates in a row that are not finite before training gives up
 
 Reason = Literal["steps", "minutes", "patience", "interrupted"]
+REASONS: list[Reason | None] = [None, "steps", "minutes", "patience", "interrupted"]  # the last, if ranks have several
 
 
 class Validation(NamedTuple):
@@ -58,6 +61,13 @@ class Training:
     folder: Path  # of the checkpoints
     validate: Callable[[Seq2Seq], Validation | None]  # None: there is no held-out text
     device: torch.device
+    ranks: Ranks = ALONE
+    wrapped: nn.Module | None = None  # what learns instead of the model, if there are several ranks
+
+    @property
+    def learner(self) -> nn.Module:
+        """What learns."""
+        return self.model if self.wrapped is None else self.wrapped
 
 
 def train(training: Training, until: float = math.inf) -> Reason:
@@ -68,7 +78,7 @@ def train(training: Training, until: float = math.inf) -> Reason:
     The last state is always saved. Raises UserError after ten updates in a row that were not finite.
     """
     state, config = training.state, training.config.train
-    with stop_signals() as stopped, Display() as display:
+    with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
         while (reason := finished(training, stopped() or time.monotonic() >= until)) is None:
             with phase("data"):
@@ -113,15 +123,24 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
-    training.model.train()
-    return update(
-        training.model,
+    training.learner.train()
+    turns = training.ranks.turns(len(batches))
+    return update_together(
+        training.learner,
         training.optimizer,
-        [assemble(training, batch) for batch in batches],
+        [Pass(assemble(training, batches[place]), place, counts) for place, counts in turns],
+        num_tokens(training, batches),
+        training.ranks,
         step=state.step,
         rate=learning_rate(state.step, config.train, config.model.d_model),
         train=config.train,
     )
+
+
+def num_tokens(training: Training, batches: Sequence[Indices]) -> int:
+    """Target tokens of an update, EOS counted, on all ranks."""
+    lengths = training.data.target_lengths
+    return sum(int(lengths[batch].sum()) + len(batch) for batch in batches)
 
 
 @phase("data")
@@ -170,10 +189,12 @@ def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> No
 def validate(training: Training) -> None:
     """Measure the model on held-out text."""
     state = training.state
-    training.model.eval()
-    result = training.validate(training.model)
-    if result is None:
+    with gathered(training.learner, training.model, training.ranks, training.device) as model:
+        result = training.validate(model.eval()) if training.ranks.first else None
+    found: list[Any] = training.ranks.agree(list(result) if result else [])
+    if not found:
         return
+    result = Validation(*found)
     if state.best is None or result.perplexity < state.best:
         state.best, state.best_step, state.stale = result.perplexity, state.step, 0
     else:
@@ -195,12 +216,18 @@ def save(training: Training) -> None:
     """Write a checkpoint and delete those that are no longer wanted."""
     state, config = training.state, training.config.train
     state.journal_size = training.journal.size
-    save_checkpoint(training.folder, training.model, training.optimizer, state)
-    remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
+    save_checkpoint(training.folder, unwrapped(training.learner), training.optimizer, state, training.ranks)
+    if training.ranks.first:
+        remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
-    """Why training is over, if it is."""
+    """Why training is over, if it is: on all ranks at the same update, whichever was told, or saw it, first."""
+    return REASONS[training.ranks.highest(REASONS.index(reason_to_end(training, stopped)))]
+
+
+def reason_to_end(training: Training, stopped: bool) -> Reason | None:
+    """Why this rank would end the training, if it would."""
     state, config = training.state, training.config.train
     if stopped:
         return "interrupted"
@@ -249,14 +276,19 @@ class Pace:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Inside, SIGINT and SIGTERM only raise a flag, which is what is handed out; a second one ends the process."""
+def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
+    """Inside, SIGINT and SIGTERM only raise a flag, which is what is handed out; a second one ends the process.
+
+    insist: it does not. A cluster and torchrun both pass on the same signal, and kill who does not end in time.
+    """
     received: list[int] = []
 
     def receive(number: int, _: FrameType | None) -> None:
         received.append(number)
+        if len(received) > 1:
+            return
         say("Stopping after this update; the training will be saved and can go on.")
-        for each in before:
+        for each in () if insist else before:
             signal.signal(each, signal.SIG_DFL)
 
     if threading.current_thread() is not threading.main_thread():  # only there may signals be handled

@@ -14,6 +14,7 @@ from transduce.config import RunConfig
 from transduce.errors import UserError
 from transduce.model.batch import make_batch
 from transduce.model.seq2seq import Seq2Seq
+from transduce.ranks import ALONE, Ranks
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.update import forward
@@ -31,16 +32,20 @@ class Rehearsal(NamedTuple):
 
     accumulate: int  # micro-batches of an update
     updates_per_epoch: int  # reckoned from the first block, where there are several
-    seconds_per_update: float
+    seconds_per_update: float  # infinite if it was not tried
 
 
-def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device) -> Rehearsal:
+def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Rehearsal:
     """Find train.accumulate by trying the worst batch of the corpus, unless it is given, and time a few updates.
 
+    It is a multiple of the ranks, each of which has as many micro-batches to compute. One process can't try a model
+    that needs several: micro-batches of a sharded one are small enough for a CPU.
     Raises UserError if a single sentence does not fit the budget or the memory.
     """
     longest = data.longest()[1] + 1
-    accumulate = config.train.accumulate or (-(-config.data.max_tokens // CPU_CELLS) if device.type == "cpu" else 1)
+    sharded = config.train.shard and ranks.world > 1
+    least = -(-config.data.max_tokens // CPU_CELLS) if sharded or device.type == "cpu" else 1
+    accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
     while True:
         budget = -(-config.data.max_tokens // accumulate)
         if longest > budget:
@@ -54,12 +59,13 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
                 "Every corpus has weight 0, so there is nothing to train on; raise one in [[data.corpora]]."
             )
         worst = max((batch for batches in plan for batch in batches), key=lambda batch: _cells(data, batch))
-        if config.train.accumulate or _fits(model, data, worst, config, device):
+        if config.train.accumulate or sharded or _fits(model, data, worst, config, device):
             break
         accumulate *= 2
     trial = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(len(batch) for batches in plan for batch in batches))
-    return Rehearsal(accumulate, per_epoch, _seconds(model, data, plan, trial, device))
+    seconds = math.inf if sharded else _seconds(model, data, plan, trial, device, ranks)
+    return Rehearsal(accumulate, per_epoch, seconds)
 
 
 def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, device: torch.device) -> bool:
@@ -85,14 +91,19 @@ def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, devi
 
 
 def _seconds(
-    model: Seq2Seq, data: Mixture, plan: Sequence[Sequence[Indices]], config: RunConfig, device: torch.device
+    model: Seq2Seq,
+    data: Mixture,
+    plan: Sequence[Sequence[Indices]],
+    config: RunConfig,
+    device: torch.device,
+    ranks: Ranks,
 ) -> float:
-    """Of one update, from a few spread over the plan, the first of them not counted."""
+    """Of one update, from this rank's share of a few spread over the plan, the first of them not counted."""
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED)][:TIMED]]:
         began = time.perf_counter()
-        for batch in batches:
-            _try(model, data, batch, config, device)
+        for turn in ranks.turns(len(batches)):
+            _try(model, data, batches[turn.place], config, device)
         times.append(time.perf_counter() - began)
     return sum(times[1:]) / len(times[1:])
 

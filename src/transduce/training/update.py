@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
 from transduce.config import TrainConfig
 from transduce.model.batch import Batch
 from transduce.model.experts import balance_loss
 from transduce.model.recording import recording
-from transduce.model.seq2seq import Seq2Seq
 from transduce.profiling import count, phase
+from transduce.ranks import ALONE, Ranks, passing, whole
 from transduce.training.loss import Sums, smoothed_cross_entropy
+
+
+class Pass(NamedTuple):
+    """A micro-batch that this process computes."""
+
+    batch: Batch
+    place: int  # among the micro-batches of the update, by which its dropout is drawn
+    counts: bool = True  # False: it is another rank's, and only computed along
 
 
 class Outcome(NamedTuple):
@@ -28,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 def update(
-    model: Seq2Seq,
+    model: nn.Module,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
     *,
@@ -36,25 +45,48 @@ def update(
     rate: float,
     train: TrainConfig,
 ) -> Outcome:
-    """Learn from the micro-batches of one update as if they were one batch.
+    """Learn from the micro-batches of one update as if they were one batch."""
+    passes, total = (
+        [Pass(batch, place) for place, batch in enumerate(batches)],
+        sum(each.num_tokens for each in batches),
+    )
+    return update_together(model, optimizer, passes, total, ALONE, step=step, rate=rate, train=train)
 
-    The gradient is that of the summed loss divided by the target tokens of all of them. Dropout depends on
-    (seed, step, place of the micro-batch) only, so an update is the same after a restart.
+
+def update_together(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    passes: Sequence[Pass],
+    total: int,
+    ranks: Ranks,
+    *,
+    step: int,
+    rate: float,
+    train: TrainConfig,
+) -> Outcome:
+    """Learn from the micro-batches of one update, of which this rank computes some.
+
+    The gradient is that of the summed loss divided by `total`, the target tokens of all of them on all ranks. Dropout
+    depends on (seed, step, place of the micro-batch) only, so an update is the same after a restart and on any number
+    of ranks.
     """
-    total = sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
-    for place, batch in enumerate(batches):
-        torch.manual_seed(dropout_seed(train.seed, step, place))
-        batch_sums = forward(model, batch, train)
-        with phase("backward"):
-            (batch_sums.loss / total).backward()
-            sums += torch.stack(batch_sums).detach().cpu()
-        count("pairs", len(batch.src))
-        count("source tokens", batch.src.numel())
-    count("target tokens", total)
-    loss, nll, correct = sums.tolist()
+    for each in passes:
+        torch.manual_seed(dropout_seed(train.seed, step, each.place))
+        with passing(model, last=each is passes[-1]):
+            batch_sums = forward(model, each.batch, train)
+            with phase("backward"):
+                share = ranks.world if each.counts else 0  # the engines take the mean over ranks
+                (batch_sums.loss * share / total).backward()
+                if each.counts:
+                    sums += torch.stack(batch_sums).detach().cpu()
+        if each.counts:
+            count("pairs", len(each.batch.src))
+            count("source tokens", each.batch.src.numel())
+            count("target tokens", each.batch.num_tokens)
+    loss, nll, correct = ranks.sum(sums).tolist()
     with phase("optimiser"):
-        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        norm = whole(torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]))
         applied = bool(torch.isfinite(norm)) and loss - loss == 0
         if applied:
             if train.clip_norm:
@@ -67,7 +99,7 @@ def update(
 
 
 @phase("forward")
-def forward(model: Seq2Seq, batch: Batch, train: TrainConfig) -> Sums:
+def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     """The sums of one batch, in the precision of the training; under autograd unless switched off outside."""
     with autocast(batch.src.device, train.precision), recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)

@@ -1,0 +1,281 @@
+"""One training by several processes, which torchrun or a cluster starts: ranks 0 to world - 1.
+
+All ranks know the plan of an update's micro-batches; rank r computes those at the places r, r + world, … of it. Their
+gradients are summed by an engine of PyTorch: DDP, or FSDP2 where weights and the optimiser's state are sharded. What
+must not be done twice (preparing, validating, writing) is done by rank 0, and the others wait for it in `agree`.
+
+Alone, none of this is there: no process group, no wrapper, nothing of torch.distributed that is called.
+"""
+
+import copy
+import datetime
+import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from transduce.errors import UserError
+from transduce.journal import silence
+from transduce.lifeline import Lifeline, Listener, call
+from transduce.machine import cores
+
+JOIN = datetime.timedelta(minutes=5)  # for all to come, and for a sum of gradients
+FOR_EVER = datetime.timedelta(days=365)  # while rank 0 works alone; a rank that ends in the meantime ends all
+
+Module = TypeVar("Module", bound=nn.Module)
+Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
+
+
+class Turn(NamedTuple):
+    """A pass of one rank through the model."""
+
+    place: int  # of the micro-batch in its update
+    counts: bool  # False: another rank's, computed along, so that all ranks make as many passes and none waits
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who this process is among those of a training, and how they come to the same figures."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0  # on this machine
+    local_world: int = 1
+    waiting: Any = None  # the process group in which others wait for rank 0
+
+    @property
+    def first(self) -> bool:
+        """Whether this process prepares, validates, writes and speaks."""
+        return self.rank == 0
+
+    def turns(self, count: int) -> list[Turn]:
+        """What this rank computes of an update of `count` micro-batches: as many passes on every rank."""
+        places = range(self.rank, self.rank + -(-count // self.world) * self.world, self.world)
+        return [Turn(place, True) if place < count else Turn(0, False) for place in places]
+
+    def device(self) -> torch.device:
+        """The GPU of this process, or the CPU; raises UserError if there are more processes than GPUs."""
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        if self.world == 1:
+            return torch.device("cuda")
+        if self.local_world > (found := torch.cuda.device_count()):
+            raise UserError(f"{self.local_world} processes were started for {found} GPUs: --nproc-per-node {found}.")
+        device = torch.device("cuda", self.local_rank)
+        torch.cuda.set_device(device)
+        return device
+
+    def threads(self, wanted: int) -> int:
+        """CPU threads of this process: as wanted (0: all), but the processes of a machine share its cores."""
+        if self.local_world == 1:
+            return wanted or torch.get_num_threads()
+        share = max(1, cores() // self.local_world)
+        return min(wanted or share, share)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all ranks of a tensor on the CPU."""
+        if self.world == 1:
+            return values
+        import torch.distributed as dist
+
+        total = values.double()
+        dist.all_reduce(total)
+        return total
+
+    def highest(self, number: int) -> int:
+        """The highest number that any rank has."""
+        if self.world == 1:
+            return number
+        import torch.distributed as dist
+
+        found = torch.tensor(number)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return int(found)
+
+    def agree(self, value: Plain) -> Plain:
+        """What rank 0 has, on every rank; those wait, however long it takes."""
+        if self.world == 1:
+            return value
+        import torch.distributed as dist
+
+        content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        size = torch.tensor(len(content))
+        dist.broadcast(size, 0, group=self.waiting)
+        content = content if self.first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(content, 0, group=self.waiting)
+        return cast(Plain, json.loads(bytes(content.tolist())))
+
+    def wrap(self, model: nn.Module, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
+        """What learns in the place of `model`: itself, the same with gradients summed, or a sharded copy.
+
+        sparse: some weights may have no gradient in an update.
+        """
+        if self.world == 1:
+            return model
+        if shard:
+            return _sharded(copy.deepcopy(model), self.world, device)
+        from torch.nn.parallel import DistributedDataParallel
+
+        return DistributedDataParallel(
+            model,
+            device_ids=[device] if device.type == "cuda" else None,
+            broadcast_buffers=False,
+            gradient_as_bucket_view=True,
+            find_unused_parameters=sparse,
+        )
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """The ranks that the environment speaks of (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
+
+    Only rank 0 speaks to people. If the block raises, or this process dies, all ranks end and say why.
+    """
+    if _number("WORLD_SIZE", 1) == 1:
+        yield ALONE
+        return
+    import torch.distributed as dist
+
+    ranks, lifeline = _join()
+    silence(not ranks.first)
+    try:
+        yield ranks
+        ranks.agree(None)  # nobody leaves before rank 0 is done
+    except BaseException as error:
+        lifeline.fail(error)
+        raise
+    lifeline.close()
+    dist.destroy_process_group()
+
+
+def is_first() -> bool:
+    """Whether this process is rank 0, or alone."""
+    return _number("WORLD_SIZE", 1) == 1 or _number("RANK") == 0
+
+
+def refuse_several(command: str) -> None:
+    """Raise UserError where torchrun has started several processes of a command that does not share its work."""
+    if _number("WORLD_SIZE", 1) > 1:
+        raise UserError(f"torchrun is for `transduce train`; {command} is one process, start it without.")
+
+
+def passing(learner: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+    """Around each pass of an update, forward and backward: DDP sums the gradients of all in the last one."""
+    no_sync = getattr(learner, "no_sync", None)
+    return no_sync() if no_sync and not last else nullcontext()
+
+
+def unwrapped(learner: nn.Module) -> nn.Module:
+    """The module whose weights are learnt, by their own names."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    return learner.module if isinstance(learner, DistributedDataParallel) else learner
+
+
+def whole(value: Tensor) -> Tensor:
+    """A tensor of which every rank may have a part only; then all ranks must ask for it."""
+    gather = getattr(value, "full_tensor", None)
+    return gather() if gather else value
+
+
+def part(value: Tensor, like: Tensor) -> Tensor:
+    """This rank's part of a whole tensor, if `like` is sharded."""
+    if not hasattr(like, "placements"):
+        return value
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(like, DTensor)
+    mesh = like.device_mesh
+    return distribute_tensor(value.to(mesh.device_type), mesh, like.placements, src_data_rank=None)
+
+
+@torch.no_grad()
+def spread(model: nn.Module, learner: nn.Module, ranks: Ranks) -> None:
+    """Give a sharded learner the weights of the whole model, which only rank 0 keeps."""
+    if not is_sharded(learner):
+        return
+    for own, weight in zip(learner.parameters(), model.parameters(), strict=True):
+        own.copy_(part(weight, own))
+    if not ranks.first:
+        model.to_empty(device="meta")
+
+
+@contextmanager
+def gathered(learner: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
+    """The whole model with the learner's weights; of a sharded one on rank 0 only, and on the device for the block."""
+    if not is_sharded(learner):
+        yield model
+        return
+    with torch.no_grad():
+        for own, weight in zip(learner.parameters(), model.parameters(), strict=True):
+            value = whole(own)
+            if ranks.first:
+                weight.copy_(value)
+    if ranks.first:
+        model.to(device)
+    yield model
+    if ranks.first:
+        model.to("cpu")
+
+
+def is_sharded(learner: nn.Module) -> bool:
+    """Whether every rank has a part of each weight only."""
+    return any(hasattr(weight, "placements") for weight in learner.parameters())
+
+
+def _sharded(model: nn.Module, world: int, device: torch.device) -> nn.Module:
+    """The model with each layer's weights sharded, and gathered while the layer computes."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(device.type, (world,))
+    for layer in model.get_submodule("decoder").children():
+        # The memory is projected by the encoding, before the layer itself is called.
+        attention = layer.get_submodule("source_attention")
+        fully_shard([attention.get_submodule("key"), attention.get_submodule("value")], mesh=mesh)
+        fully_shard(layer, mesh=mesh)
+    for layer in model.get_submodule("encoder").children():
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
+def _join() -> tuple[Ranks, Lifeline]:
+    """Meet the other ranks; raises UserError if they don't come."""
+    import torch.distributed as dist
+
+    rank, world = _number("RANK"), _number("WORLD_SIZE")
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        dist.init_process_group(backend, timeout=JOIN)
+        waiting = dist.new_group(backend="gloo", timeout=FOR_EVER)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
+            "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
+        ) from error
+    ranks = Ranks(rank, world, _number("LOCAL_RANK", rank), _number("LOCAL_WORLD_SIZE", world), waiting)
+    listener = Listener() if ranks.first else None
+    port, token = ranks.agree([listener.port, listener.token] if listener else [])
+    return ranks, listener.accept(world - 1) if listener else call(os.environ["MASTER_ADDR"], port, token, rank)
+
+
+def _number(name: str, default: int | None = None) -> int:
+    """A number of the environment; raises UserError if it must be there and is not."""
+    text = os.environ.get(name, "")
+    if not text and default is not None:
+        return default
+    if not text.isdigit():
+        raise UserError(
+            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
+            "or unset WORLD_SIZE."
+        )
+    return int(text)
