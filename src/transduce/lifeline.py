@@ -12,12 +12,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple, TextIO
 
 from transduce.errors import UserError
 
 END = "end"
-CALL_SECONDS = 60.0  # for all to have called
+ANSWER_SECONDS = 10.0
 SECOND_THOUGHTS = 5.0  # seconds in which another's end may turn out to be the cause of an error here
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # a machine without power is found in 30 seconds
 
@@ -42,23 +44,23 @@ class Lifeline:
         self._over.set()
         self._tell(END)
 
-    def follow(self, peer: socket.socket, name: str) -> None:
-        """From now on, end with this peer."""
+    def follow(self, peer: socket.socket, words: TextIO, name: str) -> None:
+        """From now on, end with this peer, of which `words` reads what it says."""
         for option, value in KEEPALIVE.items():
             if hasattr(socket, option):  # some are Linux's own
                 peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer.settimeout(None)
         self._peers.append(peer)
-        threading.Thread(target=self._wait, args=(peer, name), daemon=True).start()
+        threading.Thread(target=self._wait, args=(words, name), daemon=True).start()
 
-    def _wait(self, peer: socket.socket, name: str) -> None:
+    def _wait(self, words: TextIO, name: str) -> None:
         word = ""
         with suppress(OSError):
-            word = peer.makefile(encoding="utf-8").readline().strip()
+            word = words.readline().strip()
         if word == END or self._over.is_set():
             return
-        cause = word or f"{name} is gone without a word: it was killed, for want of memory perhaps, or its machine was."
+        cause = word or f"{name} is gone without a word: it was killed (for want of memory?), or its machine is down."
         self._tell(cause)
         print(f"transduce: {cause}", file=sys.stderr, flush=True)
         os._exit(1)  # the main thread may be waiting where no exception reaches it
@@ -70,18 +72,22 @@ class Lifeline:
 
 
 class Listener:
-    """Rank 0's end, before the others have called: an address and a word to be known by."""
+    """Rank 0's end, before the others have called."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: Sequence[str]) -> None:
+        """addresses: by which other machines may reach this one."""
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
         self._server = socket.create_server(("", 0), family=family, dualstack_ipv6=both)
-        self.port = self._server.getsockname()[1]
-        self.token = secrets.token_hex()
+        self._token = secrets.token_hex()
+        self.announcement = json.dumps([list(addresses), self._server.getsockname()[1], self._token])
 
-    def accept(self, count: int) -> Lifeline:
-        """Wait for so many calls; strangers are sent away. Raises UserError if they don't come."""
-        lifeline, until = Lifeline(0), time.monotonic() + CALL_SECONDS
+    def accept(self, count: int, welcome: str, seconds: float) -> Lifeline:
+        """Wait for so many calls and answer each with `welcome`; strangers are sent away.
+
+        Raises UserError if they don't come.
+        """
+        lifeline, until = Lifeline(0), time.monotonic() + seconds
         with self._server:
             while count:
                 self._server.settimeout(max(until - time.monotonic(), 0.01))
@@ -89,38 +95,57 @@ class Listener:
                     peer, _ = self._server.accept()
                 except TimeoutError:
                     raise UserError(
-                        f"{count} ranks don't reach rank 0 at port {self.port}; see to the network."
+                        f"{count} ranks have not come in {seconds:.0f} seconds; start all together."
                     ) from None
-                name = self._greeted(peer)
+                peer.settimeout(ANSWER_SECONDS)
+                words = peer.makefile(encoding="utf-8")
+                name = self._greeted(words)
                 if name:
-                    lifeline.follow(peer, name)
+                    with suppress(OSError):
+                        peer.sendall(f"{welcome}\n".encode())
+                    lifeline.follow(peer, words, name)
                     count -= 1
                 else:
                     peer.close()
         return lifeline
 
-    def _greeted(self, peer: socket.socket) -> str:
+    def _greeted(self, words: TextIO) -> str:
         """The caller's name, or nothing if it does not know the word."""
-        peer.settimeout(10)
         try:
-            token, name = json.loads(peer.makefile(encoding="utf-8").readline())
+            token, name = json.loads(words.readline())
         except (OSError, ValueError, TypeError):
             return ""
-        return str(name) if secrets.compare_digest(str(token), self.token) else ""
+        return str(name) if secrets.compare_digest(str(token), self._token) else ""
 
 
-def call(address: str, port: int, token: str, rank: int) -> Lifeline:
-    """The lifeline of another rank than the first; raises UserError if rank 0 can't be reached."""
-    lifeline = Lifeline(rank)
-    try:
-        peer = socket.create_connection((address, port), timeout=CALL_SECONDS)
-        peer.sendall((json.dumps([token, lifeline.name]) + "\n").encode())
-    except OSError as error:
-        raise UserError(
-            f"{lifeline.name} can't reach rank 0 at {address}:{port}: {error}; see to the network."
-        ) from None
-    lifeline.follow(peer, f"Rank 0 on {address}")
-    return lifeline
+class Welcome(NamedTuple):
+    """What a call to rank 0 leads to."""
+
+    lifeline: Lifeline
+    address: str  # of rank 0, as it was reached
+    text: str
+
+
+def call(announcement: Callable[[], str], rank: int, seconds: float) -> Welcome:
+    """Reach rank 0 at what it announces, which may for a while be what an earlier one did that has died.
+
+    Raises UserError if rank 0 can't be reached.
+    """
+    lifeline, until = Lifeline(rank), time.monotonic() + seconds
+    while True:
+        addresses, port, token = json.loads(announcement())
+        for address in addresses:
+            with suppress(OSError):
+                peer = socket.create_connection((address, port), timeout=ANSWER_SECONDS)
+                peer.sendall((json.dumps([token, lifeline.name]) + "\n").encode())
+                words = peer.makefile(encoding="utf-8")
+                if text := words.readline().strip():
+                    lifeline.follow(peer, words, f"Rank 0 on {address}")
+                    return Welcome(lifeline, address, text)
+        if time.monotonic() > until:
+            where = " or ".join(addresses)
+            raise UserError(f"{lifeline.name} can't reach rank 0 at {where}, port {port}; see to the network.")
+        time.sleep(0.2)
 
 
 def _sentence(error: BaseException) -> str:

@@ -11,8 +11,10 @@ import copy
 import datetime
 import json
 import os
+import socket
+import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -25,6 +27,7 @@ from transduce.lifeline import Lifeline, Listener, call
 from transduce.machine import cores
 
 JOIN = datetime.timedelta(minutes=5)  # for all to come, and for a sum of gradients
+MEETING = "transduce: rank 0"
 FOR_EVER = datetime.timedelta(days=365)  # while rank 0 works alone; a rank that ends in the meantime ends all
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -121,13 +124,14 @@ class Ranks:
             return _sharded(copy.deepcopy(model), self.world, device)
         from torch.nn.parallel import DistributedDataParallel
 
-        return DistributedDataParallel(
+        learner = DistributedDataParallel(
             model,
             device_ids=[device] if device.type == "cuda" else None,
-            broadcast_buffers=False,
             gradient_as_bucket_view=True,
             find_unused_parameters=sparse,
         )
+        learner.broadcast_buffers = False  # tables that every rank computes; as an argument it is deprecated
+        return learner
 
 
 ALONE = Ranks()
@@ -236,6 +240,8 @@ def _sharded(model: nn.Module, world: int, device: torch.device) -> nn.Module:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    # Outputs are views, which nothing here writes into.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
     mesh = init_device_mesh(device.type, (world,))
     for layer in model.get_submodule("decoder").children():
         # The memory is projected by the encoding, before the layer itself is called.
@@ -255,17 +261,45 @@ def _join() -> tuple[Ranks, Lifeline]:
     rank, world = _number("RANK"), _number("WORLD_SIZE")
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        dist.init_process_group(backend, timeout=JOIN)
+        store, lifeline = _meet(rank, world)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=JOIN)
         waiting = dist.new_group(backend="gloo", timeout=FOR_EVER)
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
             "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
         ) from error
-    ranks = Ranks(rank, world, _number("LOCAL_RANK", rank), _number("LOCAL_WORLD_SIZE", world), waiting)
-    listener = Listener() if ranks.first else None
-    port, token = ranks.agree([listener.port, listener.token] if listener else [])
-    return ranks, listener.accept(world - 1) if listener else call(os.environ["MASTER_ADDR"], port, token, rank)
+    return Ranks(rank, world, _number("LOCAL_RANK", rank), _number("LOCAL_WORLD_SIZE", world), waiting), lifeline
+
+
+def _meet(rank: int, world: int) -> tuple[Any, Lifeline]:
+    """A store that only the ranks of this start know, and a lifeline.
+
+    They meet in the store at MASTER_ADDR and MASTER_PORT. That of torchrun outlives a restart, with all that an earlier
+    start left in it, so that rank 0 only tells there where to find it.
+    """
+    from torch._C._distributed_c10d import TCPStore
+
+    address, port = os.environ.get("MASTER_ADDR", ""), _number("MASTER_PORT")
+    torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    meeting = TCPStore(address, port, None, rank == 0 and not torchrun, JOIN, wait_for_workers=False)
+    if rank == 0:
+        store, listener = (
+            TCPStore("localhost", 0, None, True, JOIN, wait_for_workers=False),
+            Listener(_own(address, port)),
+        )
+        meeting.set(MEETING, listener.announcement)
+        return store, listener.accept(world - 1, str(store.port), JOIN.total_seconds())
+    welcome = call(lambda: meeting.get(MEETING).decode(), rank, JOIN.total_seconds())
+    return TCPStore(welcome.address, int(welcome.text), None, False, JOIN), welcome.lifeline
+
+
+def _own(address: str, port: int) -> list[str]:
+    """Addresses by which other machines may reach this one: that from which it would send to the meeting, or that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, suppress(OSError):
+        one.connect((address, port))  # nothing is sent
+        return [one.getsockname()[0], address]
+    return [address]
 
 
 def _number(name: str, default: int | None = None) -> int:
