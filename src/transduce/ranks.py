@@ -278,7 +278,7 @@ def _meet(rank: int, world: int) -> tuple[Any, Lifeline]:
     They meet in the store at MASTER_ADDR and MASTER_PORT. That of torchrun outlives a restart, with all that an earlier
     start left in it, so that rank 0 only tells there where to find it.
     """
-    from torch._C._distributed_c10d import TCPStore
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     address, port = os.environ.get("MASTER_ADDR", ""), _number("MASTER_PORT")
     torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"

@@ -33,8 +33,10 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
         out: The folder to write: the text, the model and report.html.
     """
     from transduce.corpus.phrasebook.sampling import split
+    from transduce.ranks import refuse_several
     from transduce.runs.train import train  # torch: too slow for --help
 
+    refuse_several("transduce demo")
     text, model = out / "text", out / "model"
     if (model / "manifest.json").exists():
         raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")

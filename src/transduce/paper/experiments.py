@@ -20,6 +20,7 @@ from transduce import bundle
 from transduce.errors import UserError
 from transduce.files import MANIFEST, digest, to_json, write_text
 from transduce.journal import say
+from transduce.ranks import refuse_several
 from transduce.runs.train import train
 
 RECORD = ".experiment.json"
@@ -82,6 +83,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     can't begin for the same reason, or a run that was made with other options than its experiment has now;
     KeyboardInterrupt if the user stops it.
     """
+    refuse_several("transduce reproduce")
     until, failures = time.monotonic() + 60 * minutes, list[Path]()
     hopeless = dict[str, str]()  # experiments that can't begin, and why
     runs = [

@@ -1,0 +1,323 @@
+"""Training by several processes learns what one does, and ends as one."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import together
+from command_line import run
+from corpora import write_texts
+from transduce.errors import UserError
+from transduce.journal import read_events
+from transduce.lifeline import Listener, call
+from transduce.model.build import build
+from transduce.ranks import ALONE, Ranks, joined
+from transduce.training.update import dropout_seed
+
+OPTIONS = {
+    "data.vocab_size": 300,
+    "data.max_tokens": 256,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "model.dropout": 0.1,
+    "train.steps": 50,
+    "train.warmup": 40,
+    "train.accumulate": 3,
+    "train.save_every": 20,
+    "train.validate_every": 10,
+    "train.patience": 0,
+    "train.threads": 1,
+}
+PATIENCE = 200  # seconds
+
+
+# -- what one process does --------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_each_micro_batch_counts_on_one_rank_and_all_make_as_many_passes(count, world):
+    turns = [Ranks(rank, world).turns(count) for rank in range(world)]
+    counted = [turn.place for each in turns for turn in each if turn.counts]
+    assert sorted(counted) == list(range(count))
+    assert {len(each) for each in turns} == {-(-count // world)}
+    for rank, each in enumerate(turns):
+        assert all(turn.place % world == rank for turn in each if turn.counts)
+        assert all(0 <= turn.place < count for turn in each)
+
+
+def test_alone_there_is_no_process_group():
+    with joined() as ranks:
+        assert ranks is ALONE
+        assert not torch.distributed.is_initialized()
+        model = build(together.MODEL)
+        assert ranks.wrap(model, shard=True, sparse=False, device=torch.device("cpu")) is model
+    assert [turn.place for turn in ALONE.turns(5)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("environment", "pattern"),
+    [
+        ({"WORLD_SIZE": "2"}, "RANK is ''.*start them with torchrun, or unset WORLD_SIZE"),
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),
+    ],
+)
+def test_half_an_environment_is_refused(environment, pattern, monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=pattern), joined():
+        pass
+
+
+@pytest.mark.parametrize("command", [["demo"], ["reproduce", "table3"]])
+def test_other_commands_refuse_to_be_many(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    files = [] if command == ["demo"] else ["--train", *write_texts(tmp_path, "train", 50, seed=1)]
+    status, _, said = run(capsys, *command, *files, "--out", tmp_path / "out")
+    assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
+
+
+def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
+    command = ["train", "--train", *write_texts(tmp_path, "train", 50, seed=1), "--out", tmp_path / "out"]
+    for option, reason in (("model.kind=recurrent", "kind transformer"), ("model.experts=4", "experts")):
+        status, _, said = run(capsys, *command, "train.shard=true", option)
+        assert status == 2 and "train.shard is " in said and reason in said
+
+
+def test_strangers_and_the_dead_are_not_taken_for_ranks():
+    listener, found = Listener(["127.0.0.1"]), []
+    thread = threading.Thread(target=lambda: found.append(listener.accept(1, "welcome", 30)))
+    thread.start()
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
+    port = listener.announcement.split(",")[1].strip()
+    with socket.create_connection(("127.0.0.1", int(port))) as stranger:
+        stranger.sendall(b'["guess", "Rank 1"]\n')
+        assert stranger.recv(100) == b""
+    announcements = iter([stale, listener.announcement])
+    welcome = call(lambda: next(announcements), 1, 30)
+    thread.join()
+    assert (welcome.address, welcome.text) == ("127.0.0.1", "welcome")
+    welcome.lifeline.close()
+    found[0].close()
+
+
+def test_who_does_not_come_is_not_waited_for_for_ever():
+    with pytest.raises(UserError, match="2 ranks have not come"):
+        Listener(["127.0.0.1"]).accept(2, "welcome", 0.05)
+    with pytest.raises(UserError, match=r"can't reach rank 0 at 127\.0\.0\.1, port 9"):
+        call(lambda: '[["127.0.0.1"], 9, "token"]', 1, 0.05)
+
+
+# -- what several do --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory) -> tuple[Path, dict[str, list[tuple[int, str]]]]:
+    """Gradients by two and three processes in a folder, and how the processes ended, each in another way."""
+    folder = tmp_path_factory.mktemp("gradients")
+    tasks = {"killed": (2, "ddp"), "error": (3, "ddp"), "well": (2, "fsdp")}
+    started = {end: together.start(w, together.__file__, folder, engine, end) for end, (w, engine) in tasks.items()}
+    return folder, {end: together.ends(processes) for end, processes in started.items()}
+
+
+@pytest.mark.parametrize(("engine", "world"), [("ddp", 2), ("ddp", 3), ("fsdp", 2)])
+def test_any_number_of_ranks_has_the_same_gradient(engine, world, computed):
+    for rank in range(world):
+        for name, found in torch.load(computed[0] / f"{engine}-{world}-{rank}.pt").items():
+            alone = together.gradients(together.MODELS[name], ALONE)
+            assert found.keys() == alone.keys()  # a weight that has no gradient has none
+            for count in together.COUNTS:
+                names = [key for key in alone if key.startswith(f"{count}/") and not key.endswith("loss")]
+                one, other = (torch.cat([each[key].flatten() for key in names]).double() for each in (alone, found))
+                assert (other - one).norm() <= 1e-6 * one.norm(), (name, count)
+                torch.testing.assert_close(found[f"{count}/loss"], alone[f"{count}/loss"], rtol=1e-6, atol=0)
+
+
+def test_a_good_end_is_silent(computed):
+    assert computed[1]["well"] == [(0, ""), (0, "")]
+
+
+def test_who_is_killed_ends_all_with_a_cause(computed):
+    (status, said), (killed, _) = computed[1]["killed"]
+    assert (status, killed) == (1, -signal.SIGKILL)
+    assert said.startswith("transduce: Rank 1 (process ") and "is gone without a word: it was killed" in said
+
+
+def test_an_error_of_one_is_told_by_all(computed):
+    *others, (status, said) = computed[1]["error"]
+    assert status == 1 and "UserError: There is no room." in said
+    for status, said in others:
+        assert status == 1 and said.startswith("transduce: Rank 2 (process ")
+        assert said.endswith("ended: There is no room.\n")
+
+
+# -- whole trainings --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> list[str]:
+    """The command-line arguments of a small corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    train, valid = write_texts(folder, "train", 700, seed=1), write_texts(folder, "valid", 30, seed=2)
+    return ["--train", *train, "--valid", *valid]
+
+
+def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
+    """What stands behind `python`; a change is written train__steps=10."""
+    options = OPTIONS | {name.replace("__", "."): value for name, value in changes.items()}
+    assignments = [f"{name}={str(value).lower()}" for name, value in options.items()]
+    return ["-m", "transduce", "train", *corpus, "--out", str(out), *assignments]
+
+
+def succeed(world: int, *arguments: str) -> list[str]:
+    """Train with so many processes; returns what each said."""
+    found = together.ends(together.start(world, *arguments), PATIENCE)
+    assert [status for status, _ in found] == [0] * world, found
+    assert [said for _, said in found[1:]] == [""] * (world - 1)
+    return [said for _, said in found]
+
+
+def curve(out: Path) -> list[tuple[int, float]]:
+    """Step and loss per token of every validation."""
+    events = [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+    return [(event["step"], torch.tensor(event["perplexity"], dtype=torch.float64).log().item()) for event in events]
+
+
+def same_curve(one: Path, other: Path) -> bool:
+    """Whether two trainings learnt the same."""
+    steps, losses = zip(*curve(one), strict=True)
+    return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_any_number_of_ranks_learns_the_same_and_goes_on_as_another(corpus, tmp_path):
+    for world in (1, 2, 3):
+        succeed(world, *command(corpus, tmp_path / str(world)))
+    succeed(2, *command(corpus, tmp_path / "sharded", train__shard=True))
+    for name, steps in (("changed", 15), ("changed", 31), ("changed", 50)):
+        world, shard = {15: (2, False), 31: (3, True), 50: (1, False)}[steps]
+        succeed(world, *command(corpus, tmp_path / name, train__steps=steps, train__shard=shard))
+    assert len(curve(tmp_path / "1")) == 5
+    for name in ("2", "3", "sharded", "changed"):
+        assert same_curve(tmp_path / "1", tmp_path / name), name
+
+
+@pytest.mark.slow
+def test_no_size_of_a_corpus_hangs(tmp_path):
+    """Epochs whose last update has every number of micro-batches, with more ranks than some of them have."""
+    seen = set()
+    for count in range(90, 180, 15):
+        files = write_texts(tmp_path, f"train-{count}", count, seed=count)
+        out = tmp_path / str(count)
+        succeed(3, *command(["--train", *files], out, data__holdout=10, data__max_tokens=200, train__accumulate=4))
+        from transduce.preparation import open_prepared
+
+        mixture = open_prepared(out / "data").mixture
+        seen |= {len(mixture.epoch(epoch, budget=50, accumulate=4, seed=1)[-1]) for epoch in range(3)}
+    assert seen == {1, 2, 3, 4}
+
+
+@pytest.mark.slow
+def test_one_that_is_told_to_stop_stops_all_and_they_go_on(corpus, tmp_path):
+    out = tmp_path / "out"
+    processes = together.start(2, *command(corpus, out, train__steps=5000))
+    wait_for(lambda: (out / "checkpoints/step-00000020").is_dir())
+    processes[1].send_signal(signal.SIGTERM)
+    assert [status for status, _ in together.ends(processes)] == [130, 130]
+    stop = list(read_events(out / "journal.jsonl"))[-1]
+    assert (stop["event"], stop["reason"]) == ("stop", "interrupted")
+    assert (out / f"checkpoints/step-{stop['step']:08d}").is_dir()
+    steps = -(-(stop["step"] + 1) // 10) * 10
+    succeed(3, *command(corpus, out, train__steps=steps))
+    succeed(1, *command(corpus, tmp_path / "whole", train__steps=steps))
+    assert same_curve(out, tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", range(20))
+def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
+    chance = random.Random(trial)
+    world = chance.choice([2, 3])
+    processes = together.start(world, *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5))
+    said = processes[0].stderr.readline()  # they have met, and rank 0 begins to prepare
+    assert said.startswith("Reading the corpus")
+    time.sleep(chance.uniform(0, 8))
+    victim = chance.randrange(world)
+    processes[victim].kill()
+    began = time.monotonic()
+    found = together.ends(processes, 60)
+    assert time.monotonic() - began < 60
+    for rank, (status, said) in enumerate(found):
+        if rank != victim:
+            assert status == 1
+            assert f"transduce: Rank {victim} " in said.splitlines()[-1] and "is gone" in said.splitlines()[-1]
+
+
+def torchrun(*arguments: object) -> subprocess.Popen[str]:
+    """The launcher of this environment."""
+    program = [sys.executable, "-m", "torch.distributed.run", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.mark.slow
+def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
+    out = tmp_path / "out"
+    options = ["--nproc-per-node", 2, "--master-port", free_port(), "--max-restarts", 2]
+    process = torchrun(*options, *command(corpus, out, train__steps=200))
+    for step in (20, 80):
+        wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
+        mine = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(random.choice(mine)), signal.SIGKILL)
+    ((status, said),) = together.ends([process])
+    assert status == 0, said
+    assert said.count("Going on at step") >= 1 and said.count("is gone without a word") == 2
+    succeed(1, *command(corpus, tmp_path / "whole", train__steps=200))
+    assert same_curve(out, tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_nodes(corpus, tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
+    nodes = [torchrun(*options, *command(corpus, tmp_path / "two")) for _ in range(2)]
+    assert [status for status, _ in together.ends(nodes)] == [0, 0]
+    succeed(1, *command(corpus, tmp_path / "one"))
+    assert same_curve(tmp_path / "one", tmp_path / "two")
+
+
+def test_dropout_is_drawn_by_the_place_and_not_by_the_rank():
+    seeds = {dropout_seed(1, 5, turn.place) for rank in range(3) for turn in Ranks(rank, 3).turns(6)}
+    assert seeds == {dropout_seed(1, 5, place) for place in range(6)}

@@ -1,0 +1,123 @@
+"""Processes that train together, started by hand as a cluster does it, for the tests; and what each of them computes.
+
+As a program, this is one of the processes: `python together.py FOLDER ENGINE END`.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from corpora import reverse_rows
+from transduce.config import ModelConfig, TrainConfig
+from transduce.errors import UserError
+from transduce.model.batch import Batch, make_batch
+from transduce.model.build import build
+from transduce.ranks import Ranks, joined, spread, whole
+from transduce.training.update import Pass, update_together
+
+MODEL = ModelConfig(
+    vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.1
+)
+MODELS = {
+    "transformer": MODEL,
+    "experts": replace(MODEL, experts=8, experts_per_token=1),  # with few tokens, some have no gradient
+    "recurrent": replace(MODEL, kind="recurrent"),
+    "convolutional": replace(MODEL, kind="convolutional"),
+    "bytenet": replace(MODEL, kind="bytenet"),
+}
+TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
+COUNTS = range(1, 7)  # micro-batches of an update: every remainder that three ranks can leave
+
+
+class Kept(torch.optim.SGD):
+    """An optimiser that keeps the last gradients and changes nothing."""
+
+    def step(self, closure: None = None) -> None:
+        """Instead of a step."""
+        weights = [weight for group in self.param_groups for weight in group["params"]]
+        self.gradients = [None if weight.grad is None else whole(weight.grad).clone() for weight in weights]
+
+
+def batches(count: int) -> list[Batch]:
+    """Micro-batches of different sizes."""
+    rows = [reverse_rows(1 + 3 * number % 7, seed=number) for number in range(count)]
+    return [make_batch([source for source, _ in each], [target for _, target in each]) for each in rows]
+
+
+def gradients(config: ModelConfig, ranks: Ranks, *, shard: bool = False) -> dict[str, Tensor]:
+    """The gradient of an update of every count of micro-batches, by count and number of the weight; and the losses."""
+    found = {}
+    model = build(config)
+    learner = ranks.wrap(model, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
+    spread(model, learner, ranks)
+    optimizer = Kept(learner.parameters(), lr=1.0)
+    for count in COUNTS:
+        made = batches(count)
+        passes = [Pass(made[place], place, counts) for place, counts in ranks.turns(count)]
+        total = sum(batch.num_tokens for batch in made)
+        outcome = update_together(learner.train(), optimizer, passes, total, ranks, step=count, rate=1.0, train=TRAIN)
+        for number, gradient in enumerate(optimizer.gradients):
+            if gradient is not None:
+                found[f"{count}/{number}"] = gradient
+        found[f"{count}/loss"] = torch.tensor([outcome.loss, outcome.nll, outcome.correct, outcome.gradient_norm])
+    return found
+
+
+def start(world: int, *command: object, **environment: str) -> list[subprocess.Popen[str]]:
+    """So many processes of a Python command, without torchrun."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    known = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", **environment}
+    return [
+        subprocess.Popen(
+            [sys.executable, *map(str, command)],
+            env={**known, "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world)
+    ]
+
+
+def ends(processes: list[subprocess.Popen[str]], seconds: float = 200) -> list[tuple[int, str]]:
+    """Exit status and standard error of each, which must end in time."""
+    until = time.monotonic() + seconds
+    try:
+        return [
+            (process.wait(), said)
+            for process in processes
+            for said in [process.communicate(timeout=max(until - time.monotonic(), 0.1))[1]]
+        ]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def main(folder: Path, engine: str, end: str) -> None:
+    """Compute gradients with an engine, leave them in the folder, and come to an end."""
+    torch.set_num_threads(1)
+    with joined() as ranks:
+        kinds = MODELS if engine == "ddp" and ranks.world == 2 else {"transformer": MODEL}
+        found = {name: gradients(config, ranks, shard=engine == "fsdp") for name, config in kinds.items()}
+        torch.save(found, folder / f"{engine}-{ranks.world}-{ranks.rank}.pt")
+        ranks.agree(None)
+        if end == "error" and ranks.rank == ranks.world - 1:
+            raise UserError("There is no room.")
+        if end == "killed" and ranks.rank == ranks.world - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if end in ("error", "killed"):
+            time.sleep(300 if ranks.first else 0)  # rank 0 is busy, the others wait for it
+        ranks.agree(None)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
