@@ -24,6 +24,7 @@ from transduce.errors import UserError
 from transduce.journal import read_events
 from transduce.lifeline import Listener, call
 from transduce.model.build import build
+from transduce.paper.experiments import carry_out
 from transduce.ranks import ALONE, Ranks, joined
 from transduce.training.update import dropout_seed
 
@@ -87,13 +88,13 @@ def test_half_an_environment_is_refused(environment, pattern, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("command", [["demo"], ["reproduce", "table3"]])
-def test_other_commands_refuse_to_be_many(command, tmp_path, capsys, monkeypatch):
+def test_other_commands_refuse_to_be_many(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    files = [] if command == ["demo"] else ["--train", *write_texts(tmp_path, "train", 50, seed=1)]
-    status, _, said = run(capsys, *command, *files, "--out", tmp_path / "out")
+    status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
+    with pytest.raises(UserError, match=r"transduce reproduce is one process, start it without"):
+        carry_out([], [1], tmp_path, 1.0)
 
 
 def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):

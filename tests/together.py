@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from corpora import reverse_rows
 from transduce.config import ModelConfig, TrainConfig
@@ -40,7 +40,7 @@ COUNTS = range(1, 7)  # micro-batches of an update: every remainder that three r
 class Kept(torch.optim.SGD):
     """An optimiser that keeps the last gradients and changes nothing."""
 
-    def step(self, closure: None = None) -> None:
+    def step(self) -> None:
         """Instead of a step."""
         weights = [weight for group in self.param_groups for weight in group["params"]]
         self.gradients = [None if weight.grad is None else whole(weight.grad).clone() for weight in weights]

@@ -106,6 +106,7 @@ class Listener:
                     lifeline.follow(peer, words, name)
                     count -= 1
                 else:
+                    words.close()
                     peer.close()
         return lifeline
 
