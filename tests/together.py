@@ -1,6 +1,6 @@
 """Processes that train together, started by hand as a cluster does it, for the tests; and what each of them computes.
 
-As a program, this is one of the processes: `python together.py FOLDER ENGINE END`.
+As a program, this is one of the processes: `python together.py FOLDER END`.
 """
 
 import os
@@ -34,7 +34,7 @@ MODELS = {
     "bytenet": replace(MODEL, kind="bytenet"),
 }
 TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
-COUNTS = range(1, 7)  # micro-batches of an update: every remainder that three ranks can leave
+COUNTS = dict.fromkeys(MODELS, (1, 3)) | {"transformer": range(1, 7)}  # micro-batches: all remainders of 2 and 3
 
 
 class Kept(torch.optim.SGD):
@@ -52,14 +52,14 @@ def batches(count: int) -> list[Batch]:
     return [make_batch([source for source, _ in each], [target for _, target in each]) for each in rows]
 
 
-def gradients(config: ModelConfig, ranks: Ranks, *, shard: bool = False) -> dict[str, Tensor]:
+def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tensor]:
     """The gradient of an update of every count of micro-batches, by count and number of the weight; and the losses."""
-    found = {}
+    found, config = {}, MODELS[name]
     model = build(config)
     learner = ranks.wrap(model, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
     spread(model, learner, ranks)
     optimizer = Kept(learner.parameters(), lr=1.0)
-    for count in COUNTS:
+    for count in COUNTS[name]:
         made = batches(count)
         passes = [Pass(made[place], place, counts) for place, counts in ranks.turns(count)]
         total = sum(batch.num_tokens for batch in made)
@@ -102,22 +102,25 @@ def ends(processes: list[subprocess.Popen[str]], seconds: float = 200) -> list[t
             process.kill()
 
 
-def main(folder: Path, engine: str, end: str) -> None:
-    """Compute gradients with an engine, leave them in the folder, and come to an end."""
+def main(folder: Path, end: str) -> None:
+    """Compute gradients, leave them in the folder, and come to an end: two are killed, three have an error."""
     torch.set_num_threads(1)
     with joined() as ranks:
-        kinds = MODELS if engine == "ddp" and ranks.world == 2 else {"transformer": MODEL}
-        found = {name: gradients(config, ranks, shard=engine == "fsdp") for name, config in kinds.items()}
-        torch.save(found, folder / f"{engine}-{ranks.world}-{ranks.rank}.pt")
+        last = ranks.rank == ranks.world - 1
+        kinds = MODELS if end == "killed" else ["transformer"]
+        found = {f"{name}/ddp": gradients(name, ranks) for name in kinds}
+        if end == "error":
+            found["transformer/fsdp"] = gradients("transformer", ranks, shard=True)
+        torch.save(found, folder / f"{ranks.world}-{ranks.rank}.pt")
         ranks.agree(None)
-        if end == "error" and ranks.rank == ranks.world - 1:
+        if end == "error" and last:
             raise UserError("There is no room.")
-        if end == "killed" and ranks.rank == ranks.world - 1:
+        if end == "killed" and last:
             os.kill(os.getpid(), signal.SIGKILL)
-        if end in ("error", "killed"):
-            time.sleep(300 if ranks.first else 0)  # rank 0 is busy, the others wait for it
+        if ranks.first:
+            time.sleep(300)  # it works alone, and the others wait for it
         ranks.agree(None)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    main(Path(sys.argv[1]), sys.argv[2])
