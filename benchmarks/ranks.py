@@ -1,0 +1,139 @@
+"""Training on CPUs: target tokens a second of two processes with a thread each, beside one process with two.
+
+    python benchmarks/ranks.py DATA [--processes 2] [--shapes small base] [--rounds 5] [--seconds 20]
+
+DATA is what `transduce prepare … data.vocab_size=8000` wrote. All learn from the same updates of as many micro-batches
+of up to 4,096 tokens as there are processes, in bfloat16 where the processor has it (--float32: not). Dropout, label
+smoothing, Adam. Each measurement is a start of its own, and they take turns; the first three updates are left out.
+A third row is two processes that share their weights by FSDP.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from itertools import cycle
+from pathlib import Path
+
+import torch
+from training import BUDGET, SHAPES, WARM
+
+from transduce.config import configure
+from transduce.machine import keep_memory
+from transduce.model.batch import make_batch
+from transduce.model.build import build
+from transduce.preparation import open_prepared
+from transduce.ranks import joined, spread
+from transduce.training.optimizer import make_optimizer
+from transduce.training.update import Pass, update_together
+
+UPDATES = 40
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--float32", action="store_true")
+    parser.add_argument("--threads", type=int, help="of a process; this is one of the measurements then")
+    parser.add_argument("--shard", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        measure(arguments)
+    else:
+        compare(arguments)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """All sides in turns, and the table."""
+    number = arguments.processes
+    sides = {
+        f"one process, {number} threads": (1, number, []),
+        f"{number} processes, DDP": (number, 1, []),
+        f"{number} processes, FSDP": (number, 1, ["--shard"]),
+    }
+    print("| shape | | tokens/s | in those of one process |\n| --- | --- | --- | --- |")
+    for shape in arguments.shapes:
+        speeds: dict[str, list[float]] = {side: [] for side in sides}
+        for _ in range(arguments.rounds):
+            for side, (world, threads, more) in sides.items():
+                speeds[side].append(start(arguments, shape, world, threads, more))
+        alone = next(iter(speeds.values()))
+        for side, found in speeds.items():
+            ratios = sorted(mine / one for mine, one in zip(found, alone, strict=True))
+            times = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+            print(f"| {shape} | {side} | {statistics.median(found):,.0f} | {times} |", flush=True)
+
+
+def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, more: list[str]) -> float:
+    """Tokens a second of one start."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    known = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world)}
+    command = [sys.executable, __file__, str(arguments.data), "--shapes", shape, "--threads", str(threads), *more]
+    command += [f"--seconds={arguments.seconds}", f"--processes={arguments.processes}"]
+    command += ["--float32"] * arguments.float32
+    processes = [
+        subprocess.Popen(command, env={**known, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        for rank in range(world)
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise SystemExit("A measurement failed; its reason stands above.")
+    return float(json.loads(outputs[0].splitlines()[-1]))
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """One process of one start: learn for so many seconds; the first prints its tokens a second."""
+    layers, d_model, d_ff, heads = SHAPES[arguments.shapes[0]]
+    config = configure({
+        "model.vocab_size": 8000,
+        "model.num_encoder_layers": layers,
+        "model.num_decoder_layers": layers,
+        "model.d_model": d_model,
+        "model.d_ff": d_ff,
+        "model.num_heads": heads,
+        "train.precision": "float32" if arguments.float32 else "bfloat16",
+    })  # fmt: skip
+    keep_memory()
+    torch.set_num_threads(arguments.threads)
+    mixture = open_prepared(arguments.data).mixture
+    plan = mixture.epoch(1, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
+    with joined() as ranks:
+        model = build(config.model)
+        learner = ranks.wrap(model, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
+        spread(model, learner, ranks)
+        optimizer = make_optimizer(learner.parameters(), config.train)
+        tokens, began = 0, 0.0
+        for step, batches in enumerate(cycle(plan), start=1):
+            passes = [
+                Pass(
+                    make_batch(
+                        [mixture.source(index) for index in batches[place]],
+                        [mixture.target(index) for index in batches[place]],
+                    ),
+                    place,
+                    counts,
+                )
+                for place, counts in ranks.turns(len(batches))
+            ]
+            total = sum(int(mixture.target_lengths[batch].sum()) + len(batch) for batch in batches)
+            update_together(learner, optimizer, passes, total, ranks, step=step, rate=step * 5e-6, train=config.train)
+            tokens += total
+            if step == WARM:
+                tokens, began = 0, time.perf_counter()
+            elif step > WARM and ranks.highest(time.perf_counter() - began > arguments.seconds):
+                break
+        if ranks.first:
+            print(json.dumps(tokens / (time.perf_counter() - began)))
+
+
+if __name__ == "__main__":
+    main()
