@@ -76,6 +76,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         convolutions=(),
     )
     sections["data"]["joint"] &= not sections["data"]["symbols"]
+    sections["train"]["shard"] &= not model.experts
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )
@@ -206,6 +207,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
             "data.symbols makes a vocabulary for the target side alone: set data.joint=false, too",
         ),
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave it out"),
+        ({"model.experts": 2, "train.shard": True}, "train.shard is not for models with experts"),
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
         ({"model.expert_layers": (7,)}, "model.expert_layers must be from 1 to 6, the number of layers"),
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3"),
