@@ -105,7 +105,7 @@ def measure(arguments: argparse.Namespace) -> None:
     keep_memory()
     torch.set_num_threads(arguments.threads)
     mixture = open_prepared(arguments.data).mixture
-    plan = mixture.epoch(1, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
+    plan = mixture.plan(1, 0, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
     with joined() as ranks:
         model = build(config.model)
         learner = ranks.wrap(model, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
@@ -124,7 +124,7 @@ def measure(arguments: argparse.Namespace) -> None:
                 )
                 for place, counts in ranks.turns(len(batches))
             ]
-            total = sum(int(mixture.target_lengths[batch].sum()) + len(batch) for batch in batches)
+            total = sum(int(mixture.lengths(batch)[1].sum()) + len(batch) for batch in batches)
             update_together(learner, optimizer, passes, total, ranks, step=step, rate=step * 5e-6, train=config.train)
             tokens += total
             if step == WARM:

@@ -249,7 +249,7 @@ def test_no_size_of_a_corpus_hangs(tmp_path):
         from transduce.preparation import open_prepared
 
         mixture = open_prepared(out / "data").mixture
-        seen |= {len(mixture.epoch(epoch, budget=50, accumulate=4, seed=1)[-1]) for epoch in range(3)}
+        seen |= {len(mixture.plan(epoch, 0, budget=50, accumulate=4, seed=1)[-1]) for epoch in range(3)}
     assert seen == {1, 2, 3, 4}
 
 

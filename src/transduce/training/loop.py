@@ -139,8 +139,7 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
 
 def num_tokens(training: Training, batches: Sequence[Indices]) -> int:
     """Target tokens of an update, EOS counted, on all ranks."""
-    lengths = training.data.target_lengths
-    return sum(int(lengths[batch].sum()) + len(batch) for batch in batches)
+    return sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches)
 
 
 @phase("data")
