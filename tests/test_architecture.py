@@ -34,6 +34,8 @@ OPTIONAL = {
     "onnx",
     "onnxruntime",
     "prometheus_client",
+    "pyarrow",
+    "ray",
     "py3langid",
     "sentencex",
     "starlette",

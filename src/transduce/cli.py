@@ -22,6 +22,7 @@ from transduce.commands.export import export
 from transduce.commands.fetch import fetch
 from transduce.commands.import_model import import_model
 from transduce.commands.info import info
+from transduce.commands.join import join
 from transduce.commands.options import options
 from transduce.commands.parse import parse
 from transduce.commands.prepare import prepare
@@ -38,6 +39,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "train": train,
     "prepare": prepare,
     "translate": translate,
+    "join": join,
     "serve": serve,
     "parse": parse,
     "score": score,

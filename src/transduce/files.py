@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from transduce.errors import UserError
 
@@ -84,6 +84,21 @@ def write_text(path: Path | str, text: str) -> None:
         _write(path, content)
     except OSError as error:
         raise (_no_room(path, len(content), error) if is_full(error) else _no_access(path, error)) from error
+
+
+@contextmanager
+def write_file(path: Path | str) -> Iterator[BinaryIO]:
+    """Give a file to write into, which takes the place of `path` when the block ends, or vanishes when it raises.
+
+    Raises UserError if it can't be written or the disk is full.
+    """
+    path, written = Path(path), 0
+    try:
+        with _file_aside(path) as file:
+            yield file
+            written = file.tell()
+    except OSError as error:
+        raise (_no_room(path, written, error) if is_full(error) else _no_access(path, error)) from error
 
 
 def to_json(value: Any) -> str:
@@ -198,10 +213,17 @@ def _seal(folder: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
+    with _file_aside(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def _file_aside(path: Path) -> Iterator[BinaryIO]:
+    """A hidden file beside `path`, moved into its place when the block ends."""
     aside = _aside(path.parent, path.name)
     try:
         with aside.open("wb") as file:
-            file.write(content)
+            yield file
         _sync(aside)
         aside.replace(path)
         _sync(path.parent)

@@ -1,9 +1,7 @@
 """`transduce translate`."""
 
-import dataclasses
-import json as json_format
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,7 @@ from transduce.profiling import phase
 
 if TYPE_CHECKING:
     from transduce.decoding.glossary import Term
+    from transduce.decoding.lines import Form
     from transduce.decoding.translator import Translation, Translator
 
 DOCUMENTS = (".po", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
@@ -50,6 +49,9 @@ def translate(
     alignment: bool = False,
     glossary: Path | None = None,
     profile: bool = False,
+    shard: str = "",
+    on: str = "",
+    workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
     """Translate a document, or a file of lines, or the standard input.
@@ -76,6 +78,11 @@ def translate(
         glossary: Terms, a source and its translation per line with a TAB between them: where the source of one occurs,
             its translation does, too.
         profile: Tell in the end where the time went.
+        shard: Translate a part of the lines, such as 3/16, the third of sixteen; the output is a folder for them all,
+            which `transduce join` makes one file of.
+        on: Translate on Ray: "ray" uses the cores of this machine, or the cluster that RAY_ADDRESS names;
+            ray://HOST:PORT a cluster.
+        workers: On Ray, models that translate at the same time; by default one for each core, or each GPU.
     """
     given = parse_assignments(assignments)
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
@@ -83,9 +90,12 @@ def translate(
     from transduce import bundle
     from transduce.corpus.plain import suffixes
     from transduce.decoding.glossary import read_glossary
+    from transduce.decoding.lines import Form
     from transduce.decoding.loading import load  # too slow for --help
 
-    check_output(output, [input])
+    if not shard:
+        check_output(output, [input])
+    form = Form(n_best, sentences, alignment, json)
     suffix, compression = suffixes(input)
     is_document = suffix in DOCUMENTS
     if is_document and compression:
@@ -97,6 +107,19 @@ def translate(
         )
     if redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
+    if shard or on:
+        if is_document:
+            raise UserError(f"{input} is one document; leave out --shard and --on, which are for files of lines.")
+        if output == STANDARD_OUTPUT:
+            raise UserError("Say with --output where the translations go: with --shard a folder, with --on a file.")
+        if shard and on:
+            raise UserError("--on ray makes shards by itself: leave out --shard.")
+        if profile:
+            raise UserError("--profile measures one process: leave out --shard and --on.")
+        _scaled((model, *ensemble), given, engine, form, glossary, input, output, shard, on, workers)
+        return
+    if workers is not None:
+        raise UserError("--workers is for --on ray.")
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:
@@ -109,10 +132,49 @@ def translate(
             if is_document:
                 _document(translator, content, input, output, data, terms, redo=redo)
             else:
-                translations = _lines(translator, input, n_best, data if sentences else None, terms, align=alignment)
-                write_lines(output, _texts(translations, json or alignment or n_best > 1, alignment))
+                write_lines(output, _texts(_lines(translator, input, form, data, terms), form))
     if found:
         say_search(found, [bundle.read_config(folder).model for folder in folders])
+
+
+def _scaled(
+    models: Sequence[Path | str],
+    options: Mapping[str, Any],
+    engine: Choice,
+    form: "Form",
+    glossary: Path | None,
+    input: str,
+    output: Path,
+    shard: str,
+    on: str,
+    workers: int | None,
+) -> None:
+    """One shard, or all of them on Ray."""
+    from transduce.decoding.translator import CHUNK
+    from transduce.scale import translating
+    from transduce.scale.ray_cluster import read_address
+    from transduce.scale.ray_translating import translate_on_ray
+    from transduce.scale.shards import read_shard
+
+    job = translating.Job(tuple(map(str, models)), options, engine, form, str(glossary or ""))
+    if on:
+        joined = translate_on_ray(job, input, output, address=read_address(on), workers=workers)
+        say(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {output}")
+        say_flags(joined.flags.lines, joined.flags.counts)
+        return
+    part = read_shard(shard)
+    plan = translating.plan_translation(job, input, output, part.count)
+    if translating.find(output, plan, part):
+        say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
+        return
+    translator = translating.ShardTranslator(job, output, plan)
+    begin, end = part.cut(plan.lengths[0], CHUNK)
+    say(f"Shard {part}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
+    say(f"Engine: {translator.engine}")
+    lines = telling(translating.shard_lines(input, begin, end), "lines read")
+    record = translator.translate(part, lines)
+    say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
+    say_flags(record.flags.lines, record.flags.counts)
 
 
 def _document(
@@ -138,51 +200,36 @@ def _document(
     for line, found in translated.flagged:
         for flag in found:
             flags.setdefault(flag, []).append(line)
-    _say_flags(flags)
+    say_flags(flags)
 
 
 def _lines(
-    translator: "Translator", input: str, n_best: int, data: DataConfig | None, terms: "Sequence[Term]", *, align: bool
+    translator: "Translator", input: str, form: "Form", data: DataConfig, terms: "Sequence[Term]"
 ) -> "Iterator[Translation]":
-    """The translations of lines; data: what the model was trained on, where a line may hold several sentences."""
+    """The translations of lines; data: what the model was trained on."""
     from transduce.corpus.plain import read_lines, without_byte_order_mark
-    from transduce.decoding.documents import translate_paragraphs
+    from transduce.decoding.lines import translate_all
 
     if input == "-" and sys.stdin.isatty():
         say("Type the lines to translate; Ctrl-D behind the last one.")
-    lines = without_byte_order_mark(read_lines(input))
-    if data is None and not translator.tokenizer.has_stand_ins:
-        return translator.translate_lines(lines, n_best=n_best, align=align, glossary=terms)
-    language, longest = (data.source, data.max_length) if data else (None, None)
-    return translate_paragraphs(
-        translator, lines, language, n_best=n_best, align=align, glossary=terms, longest=longest
-    )
+    return translate_all(translator, without_byte_order_mark(read_lines(input)), form, data, terms)
 
 
-def _texts(translations: "Iterable[Translation]", json: bool, alignment: bool) -> Iterator[str]:
+def _texts(translations: "Iterable[Translation]", form: "Form") -> Iterator[str]:
     """The lines to write, while telling how far it is and at the end which need a look."""
+    from transduce.decoding.lines import written
+
     flags: dict[str, list[int]] = {}
     for number, translation in enumerate(telling(translations, "lines translated"), 1):
         for flag in translation.flags:
             flags.setdefault(flag, []).append(number)
-        if json:
-            yield json_format.dumps(_object(dataclasses.asdict(translation), alignment), ensure_ascii=False)
-        else:
-            yield translation.text
-    _say_flags(flags)
+        yield written(translation, form)
+    say_flags(flags)
 
 
-def _object(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
-    """What is written of a translation, and of its alternatives: links only where they were asked for, by name."""
-    links = translation.pop("links")
-    if alignment:
-        translation["alignment"] = [link._asdict() for link in links]
-    translation["alternatives"] = [_object(each, alignment) for each in translation["alternatives"]]
-    return translation
-
-
-def _say_flags(flags: dict[str, list[int]]) -> None:
-    """How many texts need a look, why, and in which lines the first of them are."""
+def say_flags(flags: Mapping[str, Sequence[int]], counts: Mapping[str, int] | None = None) -> None:
+    """How many texts need a look, why, and in which lines the first of them are; counts: where not all lines are."""
     for flag, lines in flags.items():
-        some = ", ".join(map(str, lines[:SHOWN])) + (", …" if len(lines) > SHOWN else "")
-        say(f"{len(lines):,} {MEANINGS[flag]}: line{'s' * (len(lines) > 1)} {some}")
+        count = counts[flag] if counts else len(lines)
+        some = ", ".join(map(str, lines[:SHOWN])) + (", …" if count > SHOWN else "")
+        say(f"{count:,} {MEANINGS[flag]}: line{'s' * (count > 1)} {some}")

@@ -88,10 +88,20 @@ class Translator:
         return self._translate(_as_list(texts), n_best, 1, align, Glossary(glossary))
 
     def translate_lines(
-        self, lines: Iterable[str], *, n_best: int = 1, align: bool = False, glossary: Sequence[Term] = ()
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: int = 1,
+        align: bool = False,
+        glossary: Sequence[Term] = (),
+        first: int = 1,
     ) -> Iterator[Translation]:
-        """The same for a stream of any length, some thousand lines at a time; raises as `translate` does."""
-        stream, first, terms = iter(lines), 1, Glossary(glossary)
+        """The same for a stream of any length, some thousand lines at a time, numbered from `first` in what it raises.
+
+        What is translated together is CHUNK lines, so that a part of a file that begins with a whole number of them
+        has the translations that it has within the file, to the last bit.
+        """
+        stream, terms = iter(lines), Glossary(glossary)
         while chunk := list(islice(stream, CHUNK)):
             yield from self._translate(chunk, n_best, first, align, terms)
             first += len(chunk)

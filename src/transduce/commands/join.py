@@ -1,0 +1,30 @@
+"""`transduce join`."""
+
+from pathlib import Path
+
+from transduce.commands.output import STANDARD_OUTPUT, check_output
+from transduce.commands.translate import say_flags
+from transduce.errors import UserError
+from transduce.journal import say
+
+
+def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
+    """Make one of the shards that `transduce translate --shard` or `transduce prepare --shard` wrote.
+
+    Shards that are missing or damaged are named, and nothing is written then.
+
+    Args:
+        shards: The folder that they were written to.
+        output: Of translations the file to write, of a prepared corpus the folder.
+    """
+    from transduce.scale import translating
+    from transduce.scale.shards import read_plan
+
+    plan = read_plan(shards)
+    if output == STANDARD_OUTPUT:
+        raise UserError(f"Say with --output where to write what the shards of {shards} are together.")
+    if plan.kind == translating.KIND:
+        check_output(output, [])
+        joined = translating.join_translations(shards, output)
+        say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
+        say_flags(joined.flags.lines, joined.flags.counts)

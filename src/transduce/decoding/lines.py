@@ -1,0 +1,70 @@
+"""Files of lines, however many: each line's translation, and the line that is written of it."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transduce.config import DataConfig
+from transduce.decoding.documents import translate_paragraphs
+from transduce.decoding.glossary import Term
+from transduce.decoding.translator import Translation, Translator
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is wanted of every line."""
+
+    n_best: int = 1
+    sentences: bool = False  # a line is a text of several sentences
+    alignment: bool = False
+    json: bool = False  # also where there is more to write than a text
+
+    @property
+    def objects(self) -> bool:
+        """Whether a line is written as a JSON object."""
+        return self.json or self.alignment or self.n_best > 1
+
+
+def translate_all(
+    translator: Translator,
+    lines: Iterable[str],
+    form: Form,
+    data: DataConfig,
+    glossary: Sequence[Term] = (),
+    first: int = 1,
+) -> Iterator[Translation]:
+    """The translations of lines, some thousand at a time; data: what the model was trained on.
+
+    Complaints number the lines from `first`.
+    """
+    if not form.sentences and not translator.tokenizer.has_stand_ins:
+        return translator.translate_lines(
+            lines, n_best=form.n_best, align=form.alignment, glossary=glossary, first=first
+        )
+    return translate_paragraphs(
+        translator,
+        lines,
+        data.source if form.sentences else None,
+        n_best=form.n_best,
+        align=form.alignment,
+        glossary=glossary,
+        longest=data.max_length if form.sentences else None,
+    )
+
+
+def written(translation: Translation, form: Form) -> str:
+    """A translation as the line to write, without its line feed."""
+    if not form.objects:
+        return translation.text
+    return json.dumps(_object(dataclasses.asdict(translation), form.alignment), ensure_ascii=False)
+
+
+def _object(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
+    """What is written of a translation, and of its alternatives: links only where they were asked for, by name."""
+    links = translation.pop("links")
+    if alignment:
+        translation["alignment"] = [link._asdict() for link in links]
+    translation["alternatives"] = [_object(each, alignment) for each in translation["alternatives"]]
+    return translation

@@ -1,0 +1,1 @@
+"""More than one process, or machine, for one corpus: shards by hand, or on Ray."""

@@ -1,0 +1,124 @@
+"""Ray, started and ended, and work handed to it: the one place that knows how.
+
+Ray is an extra. It is started without a dashboard, without reports to its makers, with a small store of objects, and
+in a folder of its own that goes when it ends.
+"""
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from transduce.errors import UserError
+from transduce.machine import cores
+
+LOCAL = "ray"
+STORE = 160 << 20  # bytes for what is on its way between processes; Ray wants at least 75 MiB
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # its coming default, without the warning
+}
+
+
+class Pool(NamedTuple):
+    """Workers that do the same at the same time."""
+
+    size: int
+    cpus: int  # of each
+    gpus: int
+
+
+def read_address(on: str) -> str:
+    """The address of the cluster that --on names, "" for one on this machine; raises UserError for anything else."""
+    if on == LOCAL:
+        return os.environ.get("RAY_ADDRESS", "")
+    if on.startswith("ray://"):
+        return on
+    raise UserError(f"--on {on} is not known: give --on ray, or --on ray://HOST:PORT for a cluster.")
+
+
+@contextmanager
+def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
+    """A block in which Ray runs, with the workers that there is room for; what was started for it ends with it.
+
+    gpus: whether a worker can use one. Raises UserError if Ray isn't installed or the cluster can't be reached.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise UserError(f"--on ray needs {error.name}: pip install 'transduce[scale]'") from None
+    folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
+    try:
+        if address:
+            _connect(address)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=workers or cores(),
+                include_dashboard=False,
+                object_store_memory=STORE,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                _temp_dir=folder,
+            )
+        _quieten()
+        yield _pool(workers, gpus)
+    finally:
+        ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def complaint(error: BaseException) -> UserError | None:
+    """The UserError that a worker raised, of what Ray makes of it."""
+    seen: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in seen:
+        if isinstance(at, UserError):
+            return UserError(str(at).strip().splitlines()[-1].removeprefix("transduce.errors.UserError: "))
+        seen.append(at)
+        at = getattr(at, "cause", None) or at.__cause__ or at.__context__
+    return None
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}; is it running?") from None
+
+
+def _quieten() -> None:
+    """No progress bars and no reports of every step; what goes wrong is raised."""
+    from ray.data import DataContext
+
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    context: Any = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.target_max_block_size = 1  # byte: every row is handed on by itself, as soon as it is there
+
+
+def _pool(workers: int | None, gpus: bool) -> Pool:
+    import ray
+
+    there = ray.cluster_resources()
+    cards, processors = int(there.get("GPU", 0)) if gpus else 0, max(1, int(there.get("CPU", 1)))
+    if cards:
+        return Pool(min(workers or cards, cards), 0, 1)
+    return Pool(min(workers or processors, processors), 1, 0)
+
+
+def _short_folder() -> str | None:
+    """Where Ray's sockets may lie, whose paths can't be long."""
+    return None if len(tempfile.gettempdir()) < 30 else "/tmp"
