@@ -10,7 +10,7 @@ import dataclasses
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ import numpy as np
 
 from transduce.config import STAND_INS, DataConfig
 from transduce.corpus.clean import TOO_LONG, Cleaning, clean
-from transduce.corpus.holdout import DROPPED, HELD_OUT, hold_out
+from transduce.corpus.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
 from transduce.corpus.pairs import TREES, Origin, Pair, are_documents, read_pairs
 from transduce.corpus.plain import suffixes
 from transduce.corpus.rules import Rules
@@ -115,49 +115,74 @@ def prepare(
     data = dataclasses.replace(data, placeholders=_placeholders(data, tokenizer))
     with write_folder(folder) as aside:
         spools = spool_corpora(data, aside / SPOOL, cleaning)
-        held_out, dropped = _held_out(data, spools, cleaning)
+        held_out, dropped = split_off(data, spools, cleaning)
         kept = sum(spool.count() for spool in spools)
         if not kept:
-            raise UserError(_nothing_left(data, cleaning))
+            raise UserError(nothing_left(data, cleaning))
         if rewrite:
             for number, spool in enumerate(spools):
                 again = Cleaning(cleaning.counts, cleaning.lines)  # what is left out of the same pairs that were read
-                pairs = clean(rewrite(spool.pairs(), cleaning), _rules(data), again)
+                pairs = clean(rewrite(spool.pairs(), cleaning), rules_of(data), again)
                 spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
-        tokenizer = tokenizer or _learn(data, spools, vocab_size(kept))
+        tokenizer = tokenizer or learn_vocabulary(data, spools, vocab_size(kept))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)  # that encodes with them
         for number, spool in enumerate(spools):
-            write_store(aside / f"corpus-{number}", _encoded(spool, tokenizer, data.max_length, cleaning))
+            write_store(aside / f"corpus-{number}", encoded(spool, tokenizer, data.max_length, cleaning))
         shutil.rmtree(aside / SPOOL)
-        stores = [TokenStore.open(aside / f"corpus-{number}") for number in range(len(spools))]
-        facts = Facts(
-            source=data.source,
-            target=data.target,
-            options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
-            | {"data.joint": tokenizer.joint},
-            corpora=[list(corpus.files) for corpus in data.corpora],
+        write_valid(aside, held_out)
+        conclude(
+            aside,
+            data,
             files=[spool.files for spool in spools],
-            weights=[corpus.weight for corpus in data.corpora],
-            pairs=sum(map(len, stores)),
             held_out=len(held_out),
             dropped=dropped,
-            left_out=dict(cleaning.counts),
-            source_tokens=sum(int(store.source_lengths.sum()) + len(store) for store in stores),
-            target_tokens=sum(int(store.target_lengths.sum()) + len(store) for store in stores),
-            seconds=round(time.monotonic() - began, 3),
-        )
-        if not facts.pairs:
-            raise UserError(_nothing_left(data, cleaning))
-        (aside / FACTS).write_text(
-            json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"
-        )
-        _write_lines(aside / VALID, ({"source": p.source, "target": p.target} for p in held_out))
-        _write_lines(
-            aside / LEFT_OUT,
-            ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
+            cleaning=cleaning,
+            seconds=time.monotonic() - began,
         )
     return open_prepared(folder)
+
+
+def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
+    """Write the pairs to validate on."""
+    _write_lines(folder / VALID, ({"source": pair.source, "target": pair.target} for pair in held_out))
+
+
+def conclude(
+    folder: Path,
+    data: DataConfig,
+    *,
+    files: list[list[str]],
+    held_out: int,
+    dropped: int,
+    cleaning: Cleaning,
+    seconds: float,
+) -> None:
+    """Write what was done into a folder with the tokenizer and the stores; raises UserError if they are empty."""
+    stores = [TokenStore.open(folder / f"corpus-{number}") for number in range(len(files))]
+    facts = Facts(
+        source=data.source,
+        target=data.target,
+        options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
+        | {"data.joint": Tokenizer.load(folder).joint},
+        corpora=[list(corpus.files) for corpus in data.corpora],
+        files=files,
+        weights=[corpus.weight for corpus in data.corpora],
+        pairs=sum(map(len, stores)),
+        held_out=held_out,
+        dropped=dropped,
+        left_out=dict(cleaning.counts),
+        source_tokens=sum(int(store.source_lengths.sum()) + len(store) for store in stores),
+        target_tokens=sum(int(store.target_lengths.sum()) + len(store) for store in stores),
+        seconds=round(seconds, 3),
+    )
+    if not facts.pairs:
+        raise UserError(nothing_left(data, cleaning))
+    (folder / FACTS).write_text(json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8")
+    _write_lines(
+        folder / LEFT_OUT,
+        ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
+    )
 
 
 def open_prepared(folder: Path) -> Prepared:
@@ -173,8 +198,8 @@ def read_facts(folder: Path) -> Facts:
     return Facts(**json.loads((folder / FACTS).read_text(encoding="utf-8")))
 
 
-def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Spool]:
-    """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
+def check_corpora(data: DataConfig) -> None:
+    """Raise UserError for what can't be prepared, before anything is read."""
     if not data.corpora:
         raise UserError("There is nothing to train on: give --train with two text files or one bilingual file.")
     for corpus in data.corpora:
@@ -185,7 +210,12 @@ def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Sp
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
-    rules, languages = _rules(data), (data.source, data.target)
+
+
+def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Spool]:
+    """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
+    check_corpora(data)
+    rules, languages = rules_of(data), (data.source, data.target)
     split = not data.valid and data.holdout > 0
     spools = []
     for number, corpus in enumerate(data.corpora):
@@ -194,7 +224,8 @@ def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Sp
     return spools
 
 
-def _rules(data: DataConfig) -> Rules:
+def rules_of(data: DataConfig) -> Rules:
+    """What is left out."""
     return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
@@ -218,21 +249,22 @@ def _as_seen(pairs: Iterator[Pair], data: DataConfig, cleaning: Cleaning) -> Ite
     return stand_in_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs
 
 
-def _held_out(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> tuple[list[Pair], int]:
+def split_off(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> tuple[list[Pair], int]:
     """The validation pairs: read, or split off the corpora, which lose them, and how many else they lose."""
     if data.valid:
         return list(_as_seen(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     if not data.holdout or not any(map(len, spools)):
         return [], 0
-    sentences = [spool.sentences() for spool in spools]
+    sentences = [spool.sentences() for spool in spools]  # of what is trained on so far
     parts = hold_out(sentences[0] if len(spools) == 1 else np.concatenate(sentences), data.holdout, seed=1)
-    ends = np.cumsum([len(spool) for spool in spools])
+    ends = np.cumsum([len(each) for each in sentences])
     for spool, its_parts in zip(spools, np.split(parts, ends[:-1]), strict=True):
-        spool.parts = its_parts
+        spool.parts[spool.parts == TRAIN] = its_parts
     return [pair for spool in spools for pair in spool.pairs(HELD_OUT)], sum(s.count(DROPPED) for s in spools)
 
 
-def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
+def learn_vocabulary(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
+    """Of what is trained on."""
     # What the tokenizer takes of a very large corpus is taken of a part of it: each of its passes reads all texts.
     every = max(1, sum(map(len, spools)) // (READ_TO_LEARN * SENTENCES))
     targets: Collection[str] = Texts(spools, 1, every=1 if data.symbols else every)
@@ -249,7 +281,7 @@ def _learn(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
     )
 
 
-def _encoded(spool: Spool, tokenizer: Tokenizer, max_length: int, cleaning: Cleaning) -> Iterator[Encoded]:
+def encoded(spool: Spool, tokenizer: Tokenizer, max_length: int, cleaning: Cleaning) -> Iterator[Encoded]:
     """What is trained on, as ids, without what is too long."""
     for block in spool.blocks():
         sources, targets = tokenizer.pack_source(block.sources), tokenizer.pack_target(block.targets)
@@ -264,7 +296,7 @@ def _write_lines(path: Path, values: Iterator[dict[str, object]]) -> None:
         file.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
 
-def _nothing_left(data: DataConfig, cleaning: Cleaning) -> str:
+def nothing_left(data: DataConfig, cleaning: Cleaning) -> str:
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
         return f"The corpus is empty: {files} holds no lines; check that --train names the right files."

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from transduce.commands.output import STANDARD_OUTPUT, check_output
+from transduce.commands.prepare import say_prepared
 from transduce.commands.translate import say_flags
 from transduce.errors import UserError
 from transduce.journal import say
@@ -18,13 +19,24 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
         output: Of translations the file to write, of a prepared corpus the folder.
     """
     from transduce.scale import translating
+    from transduce.scale.joining import join_prepared
+    from transduce.scale.settling import settle
     from transduce.scale.shards import read_plan
 
     plan = read_plan(shards)
+    if plan.kind != translating.KIND:
+        if settle(shards, plan):
+            say(
+                "Between the rounds: what repeats, is held out and the vocabulary are decided. Start all shards again."
+            )
+        elif output == STANDARD_OUTPUT:
+            raise UserError(f"Say with --output which folder to make of the shards in {shards}.")
+        else:
+            say_prepared(join_prepared(shards, plan, output))
+        return
     if output == STANDARD_OUTPUT:
         raise UserError(f"Say with --output where to write what the shards of {shards} are together.")
-    if plan.kind == translating.KIND:
-        check_output(output, [])
-        joined = translating.join_translations(shards, output)
-        say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
-        say_flags(joined.flags.lines, joined.flags.counts)
+    check_output(output, [])
+    joined = translating.join_translations(shards, output)
+    say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
+    say_flags(joined.flags.lines, joined.flags.counts)

@@ -25,6 +25,9 @@ def prepare(
     source: FromCode = "",
     target: ToCode = "",
     vocabulary: Path | None = None,
+    shard: str = "",
+    on: str = "",
+    workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
     """Clean a corpus, learn its vocabulary and encode it, once for many trainings.
@@ -40,12 +43,22 @@ def prepare(
         source: Language code of the source, such as en.
         target: Language code of the target, such as de.
         vocabulary: A model folder, or one that prepare wrote, whose vocabulary is used instead of a new one.
+        shard: Prepare a part of the corpus, such as 3/16, the third of sixteen; `out` is a folder for them all. There
+            are two rounds, with a `transduce join` behind each.
+        on: Prepare on Ray: "ray" uses the cores of this machine, or the cluster that RAY_ADDRESS names;
+            ray://HOST:PORT a cluster.
+        workers: On Ray, shards that are prepared at the same time; by default one for each core.
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import preparation, sizing  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
     learnt = vocabulary_options(vocabulary, given) if vocabulary else {}
+    if workers is not None and not on:
+        raise UserError("--workers is for --on ray.")
+    if shard or on:
+        _scaled(given, learnt, vocabulary, out, shard, on, workers)
+        return
     say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     size = given.get("data.vocab_size")
     prepared = preparation.prepare(
@@ -56,6 +69,39 @@ def prepare(
         threads=given.get("train.threads") or cores(),
     )
     say_prepared(prepared)
+
+
+def _scaled(
+    given: Mapping[str, Any],
+    learnt: Mapping[str, Any],
+    vocabulary: Path | None,
+    out: Path,
+    shard: str,
+    on: str,
+    workers: int | None,
+) -> None:
+    """One shard, or all of them on Ray."""
+    from transduce.scale import preparing
+    from transduce.scale.ray_cluster import read_address
+    from transduce.scale.ray_preparing import prepare_on_ray
+    from transduce.scale.shards import read_shard
+
+    if shard and on:
+        raise UserError("--on ray makes shards by itself: leave out --shard.")
+    data, size = configure(given, learnt).data, given.get("data.vocab_size", 0)
+    if on:
+        address = read_address(on)
+        say_prepared(
+            prepare_on_ray(data, out, vocab_size=size, vocabulary=vocabulary, address=address, workers=workers)
+        )
+        return
+    part = read_shard(shard)
+    plan = preparing.plan_preparation(data, out, part.count, vocab_size=size, vocabulary=vocabulary)
+    if not preparing.is_settled(out, plan):
+        new, done = preparing.read_shard_of_corpus(out, plan, part), "read"
+    else:
+        new, done = preparing.encode_shard(out, plan, part, given.get("train.threads") or cores()), "encoded"
+    say(f"Shard {part} is {done}{'' if new else ' already'}: {out}; when all are, start transduce join {out}")
 
 
 def say_prepared(prepared: "Prepared") -> None:

@@ -1,10 +1,11 @@
 """The clean pairs of a corpus in files, while it is prepared: a corpus need not fit into memory."""
 
+import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from transduce.corpus.hashes import Bits64
 from transduce.corpus.holdout import TRAIN, sentences
 from transduce.corpus.pairs import Origin, Pair
 
+INDEX = "spool.json"  # what is needed to open it again
 CHUNK = 2000  # pairs that are written, read and encoded together
 
 
@@ -54,6 +56,17 @@ class Spool:
                 length += len(chunk)
         self.files = list(numbers)
         self.parts = np.full(length, TRAIN, dtype=np.int8)
+        self._path(INDEX).write_text(json.dumps({"files": self.files, "ends": self._ends, "length": length}))
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """One that was written before; all of its pairs are trained on again."""
+        spool = cls.__new__(cls)
+        spool._folder = folder
+        found = json.loads(spool._path(INDEX).read_bytes())
+        spool.files, spool._ends = found["files"], found["ends"]
+        spool.parts = np.full(found["length"], TRAIN, dtype=np.int8)
+        return spool
 
     def __len__(self) -> int:
         """Pairs of all parts."""
@@ -69,10 +82,12 @@ class Spool:
         )
 
     def sentences(self) -> Bits64:
-        """The hashes of both sentences of every pair (pairs, 2), if they were written."""
+        """The hashes of both sentences of every pair that is trained on (pairs, 2), if they were written."""
         if not len(self):
             return np.empty((0, 2), dtype="<u8")  # for an empty file can't be mapped
-        return np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)
+        hashes = np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)
+        chosen = self.parts == TRAIN
+        return hashes if chosen.all() else hashes[chosen]
 
     def blocks(self, part: int = TRAIN, every: int = 1) -> Iterator[Block]:
         """The pairs of a part, in blocks; none is empty. every: one block of so many, the others are not read."""

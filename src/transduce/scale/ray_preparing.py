@@ -1,0 +1,79 @@
+"""A corpus prepared on Ray: both rounds of its shards by tasks, what is between by the process that was started."""
+
+import functools
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transduce.config import DataConfig
+from transduce.journal import say, telling
+from transduce.preparation import Prepared
+from transduce.scale.joining import join_prepared
+from transduce.scale.preparing import ENCODED, READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
+from transduce.scale.ray_cluster import Pool, complaint, running
+from transduce.scale.settling import settle
+from transduce.scale.shards import Plan, Shard
+
+EACH = 4  # shards a worker, so that all end at about the same time
+Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
+
+
+def prepare_on_ray(
+    data: DataConfig,
+    out: Path,
+    *,
+    vocab_size: int = 0,
+    vocabulary: Path | None = None,
+    address: str = "",
+    workers: int | None = None,
+    shards: int = 0,
+) -> Prepared:
+    """Prepare a corpus in the new folder `out`, to the same bytes as `preparation.prepare`; only its time differs.
+
+    The shards lie in a folder beside `out` until all are there; the same call, started again, goes on with those that
+    are missing. address: of a cluster, "" for the cores of this machine. shards: how many; 0: chosen. Raises UserError
+    as preparing does, if Ray isn't installed, and if the folder holds another call's shards.
+    """
+    folder = out.parent / f"{out.name}.shards"
+    with running(address, workers, gpus=False) as pool:
+        plan = plan_preparation(
+            data, folder, shards or (lambda _: EACH * pool.size), vocab_size=vocab_size, vocabulary=vocabulary
+        )
+        say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
+        _do_all(folder, plan, READ, read_shard_of_corpus, pool)
+        settle(folder, plan)
+        _do_all(folder, plan, ENCODED, encode_shard, pool)
+    prepared = join_prepared(folder, plan, out)
+    shutil.rmtree(folder)
+    return prepared
+
+
+def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
+    """A round of all shards that aren't there yet."""
+    import ray.data
+
+    missing = [shard.number for shard in plan.all() if not is_done(folder, plan, round, shard)]
+    if not missing:
+        return
+    done = ray.data.from_items(
+        [{"number": number} for number in missing], override_num_blocks=len(missing)
+    ).map_batches(
+        functools.partial(_do, folder=folder, plan=plan, do=do),
+        batch_size=1,
+        compute=ray.data.TaskPoolStrategy(size=pool.size),
+        num_cpus=pool.cpus,
+    )
+    try:
+        for _ in telling(done.iter_rows(), f"of {len(missing):,} shards {round}"):
+            pass
+    except Exception as error:
+        if known := complaint(error):
+            raise known from None
+        raise
+
+
+def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool]) -> Row:
+    shard = Shard(int(row["number"][0]), plan.shards)
+    do(folder, plan, shard)
+    return {"number": [shard.number]}

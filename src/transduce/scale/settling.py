@@ -1,0 +1,174 @@
+"""What can only be decided about a whole corpus, between the two rounds of its shards, by one process.
+
+    settled/   tokenizer.model             the vocabulary, learnt from all shards or given
+               parts-00003-of-00016-0      of each pair of a shard's part of a corpus: trained on, held out, …
+               valid.jsonl  settled.json   what is held out; counts, and what was left out so far
+
+It reads hashes (24 bytes a pair), and text only where it learns the vocabulary or takes what is held out.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce import preparation, sizing
+from transduce.config import DataConfig
+from transduce.corpus.clean import DUPLICATE, LINES_KEPT, Cleaning
+from transduce.corpus.hashes import Bits64
+from transduce.corpus.pairs import Origin
+from transduce.errors import UserError
+from transduce.scale.preparing import (
+    READ,
+    SETTLED,
+    Found,
+    is_done,
+    is_whole,
+    open_found,
+    parts_name,
+    planned_data,
+    write_once,
+)
+from transduce.scale.shards import Plan, complain_of_missing
+from transduce.tokens.tokenizer import Tokenizer
+
+REPEATED = 3  # a part beside those of a hold-out: what an earlier pair repeats
+PARTITIONS = 16  # of hashes that are compared with each other in a sixteenth of the memory
+SETTLED_FILE = "settled.json"
+
+
+class Settled(NamedTuple):
+    """What was decided, beside the parts."""
+
+    files: list[list[str]]  # of each corpus, as stores number them
+    held_out: int
+    dropped: int
+    cleaning: Cleaning
+
+
+class _Event(NamedTuple):
+    """Pairs that a rule left out of a shard's part of a corpus."""
+
+    first: tuple[int, int, int]  # corpus, number of the first pair, and 0 for what stood before that pair
+    rule: str
+    number: int
+    lines: list[Origin]
+
+
+def settle(folder: Path, plan: Plan) -> bool:
+    """Decide on all pairs that the first round has left, unless that is done; whether it was done now.
+
+    Raises UserError if shards are missing, or if nothing is left to train on.
+    """
+    if is_whole(folder / SETTLED, plan):
+        return False
+    complain_of_missing(
+        folder, [shard for shard in plan.all() if not is_done(folder, plan, READ, shard)], " of the first round"
+    )
+    return write_once(folder / SETTLED, plan, lambda aside: _settle(folder, plan, aside))
+
+
+def read_settled(folder: Path) -> Settled:
+    """What was decided."""
+    found = json.loads((folder / SETTLED / SETTLED_FILE).read_bytes())
+    lines = {rule: [Origin(*each) for each in origins] for rule, origins in found["lines"].items()}
+    cleaning = Cleaning(Counter(found["left_out"]), lines, found["read"])
+    return Settled(found["files"], found["held_out"], found["dropped"], cleaning)
+
+
+def _settle(folder: Path, plan: Plan, aside: Path) -> None:
+    data = planned_data(plan)
+    corpora = [[open_found(folder, shard, number) for shard in plan.all()] for number in range(len(data.corpora))]
+    events: list[_Event] = []
+    for number, corpus in enumerate(corpora):
+        events += _left_out(number, corpus)
+        if data.deduplicate:
+            events += _repetitions(number, corpus)
+    cleaning = _together(events)
+    cleaning.read = sum(found.read for corpus in corpora for found in corpus)
+    names = [_names(corpus) for corpus in corpora]
+    spools = [found.spool for corpus in corpora for found in corpus]
+    held_out, dropped = preparation.split_off(data, spools)
+    kept = sum(spool.count() for spool in spools)
+    if not kept:
+        raise UserError(preparation.nothing_left(data, cleaning))
+    _vocabulary(data, plan, corpora, kept).save(aside)
+    for number, corpus in enumerate(corpora):
+        for shard, found in zip(plan.all(), corpus, strict=True):
+            found.spool.parts.tofile(aside / parts_name(shard, number))
+    preparation.write_valid(aside, held_out)
+    settled = {
+        "files": names,
+        "held_out": len(held_out),
+        "dropped": dropped,
+        "left_out": cleaning.counts,
+        "lines": cleaning.lines,
+        "read": cleaning.read,
+    }
+    (aside / SETTLED_FILE).write_text(json.dumps(settled, ensure_ascii=False), encoding="utf-8")
+
+
+def _vocabulary(data: DataConfig, plan: Plan, corpora: Sequence[Sequence[Found]], kept: int) -> Tokenizer:
+    if plan.call["vocabulary"]:
+        return Tokenizer.load(plan.call["vocabulary"])
+    size = plan.call["data.vocab_size"] or sizing.sizes_for(kept).vocab_size
+    return preparation.learn_vocabulary(data, [found.spool for corpus in corpora for found in corpus], size)
+
+
+def _left_out(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
+    """What the shards of a corpus have left out by rules that need no more than the pair."""
+    before = 0
+    for found in shards:
+        for rule, left in found.left.items():
+            yield _Event((corpus, before + left.first, 0), rule, left.number, left.lines)
+        before += len(found.lines)
+
+
+def _repetitions(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
+    """Of pairs that are equal the first is kept; the parts say so."""
+    repeats = later(np.concatenate([found.hashes for found in shards]))
+    ends = np.cumsum([len(found.lines) for found in shards])
+    for found, end, its in zip(shards, ends, np.split(repeats, ends[:-1]), strict=True):
+        found.spool.parts[its] = REPEATED
+        numbers = np.flatnonzero(its)
+        if len(numbers):
+            lines = [found.origin(number) for number in numbers[:LINES_KEPT].tolist()]
+            yield _Event((corpus, int(end - len(its) + numbers[0]), 1), DUPLICATE, len(numbers), lines)
+
+
+def later(hashes: Bits64) -> NDArray[np.bool_]:
+    """Whether an equal hash stands before."""
+    repeats = np.ones(len(hashes), dtype=bool)
+    remainders = (hashes % np.uint64(PARTITIONS)).astype(np.uint8)
+    for remainder in range(PARTITIONS):
+        places = np.flatnonzero(remainders == remainder)
+        repeats[places[np.unique(hashes[places], return_index=True)[1]]] = False
+    return repeats
+
+
+def _together(events: Sequence[_Event]) -> Cleaning:
+    """As one process would have counted: a rule stands where it was first broken."""
+    cleaning = Cleaning()
+    first: dict[str, tuple[int, int, int]] = {}
+    for event in events:
+        first[event.rule] = min(event.first, first.get(event.rule, event.first))
+    for rule in sorted(first, key=lambda rule: first[rule]):
+        for event in events:
+            if event.rule == rule:
+                cleaning.counts[rule] += event.number
+                lines = cleaning.lines.setdefault(rule, [])
+                lines += event.lines[: LINES_KEPT - len(lines)]
+    return cleaning
+
+
+def _names(shards: Sequence[Found]) -> list[str]:
+    """The files of what isn't repeated of a corpus, in the order in which they occur."""
+    names: dict[str, None] = {}
+    for found in shards:
+        numbers, first = np.unique(found.files[found.spool.parts != REPEATED], return_index=True)
+        names |= dict.fromkeys(found.names[number] for number in numbers[np.argsort(first)].tolist())
+    return list(names)
