@@ -26,9 +26,7 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     plan = read_plan(shards)
     if plan.kind != translating.KIND:
         if settle(shards, plan):
-            say(
-                "Between the rounds: what repeats, is held out and the vocabulary are decided. Start all shards again."
-            )
+            say("Between the rounds: what repeats, is held out and the vocabulary are decided. Start all shards again.")
         elif output == STANDARD_OUTPUT:
             raise UserError(f"Say with --output which folder to make of the shards in {shards}.")
         else:

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.errors import UserError
@@ -56,18 +57,19 @@ def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator
         raise UserError(f"--on ray needs {error.name}: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
     try:
-        if address:
-            _connect(address)
-        else:
-            ray.init(
-                address="local",
-                num_cpus=workers or cores(),
-                include_dashboard=False,
-                object_store_memory=STORE,
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                _temp_dir=folder,
-            )
+        with _silence():
+            if address:
+                _connect(address)
+            else:
+                ray.init(
+                    address="local",
+                    num_cpus=workers or cores(),
+                    include_dashboard=False,
+                    object_store_memory=STORE,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    _temp_dir=folder,
+                )
         _quieten()
         yield _pool(workers, gpus)
     finally:
@@ -86,6 +88,19 @@ def complaint(error: BaseException) -> UserError | None:
         seen.append(at)
         at = getattr(at, "cause", None) or at.__cause__ or at.__context__
     return None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing on the standard error while Ray starts, which tells there how much it will tell; what fails is raised."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _connect(address: str) -> None:

@@ -9,6 +9,7 @@ A shard is there when both are and agree. `cat folder/*.txt` is the whole.
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -88,6 +89,7 @@ class Record:
     size: int  # bytes
     sha256: str
     engine: str
+    seconds: float
     flags: Flags
 
 
@@ -122,6 +124,7 @@ class ShardTranslator:
         """
         if record := find(self._folder, self._plan, shard):
             return record
+        began = time.monotonic()
         begin, end = shard.cut(self._plan.lengths[0], CHUNK)
         translations = translate_all(self._translator, lines, self._job.form, self._data, self._terms, begin + 1)
         flags, sha256, count = Flags(), hashlib.sha256(), 0
@@ -134,7 +137,9 @@ class ShardTranslator:
                 flags.note(translation.flags, begin + count)
             if count != end - begin:
                 raise UserError(f"Shard {shard} has {count:,} lines instead of {end - begin:,}: the input was changed.")
-            record = Record(self._plan.key, begin + 1, count, file.tell(), sha256.hexdigest(), self.engine, flags)
+            seconds = round(time.monotonic() - began, 3)
+            size = file.tell()
+            record = Record(self._plan.key, begin + 1, count, size, sha256.hexdigest(), self.engine, seconds, flags)
             write_text(_record_path(self._folder, shard), to_json(dataclasses.asdict(record)))
         return record
 
