@@ -16,7 +16,15 @@ from transduce.decoding.translator import CHUNK
 from transduce.journal import say, telling
 from transduce.scale.ray_cluster import Pool, complaint, running
 from transduce.scale.shards import Plan, Shard
-from transduce.scale.translating import Job, Joined, ShardTranslator, find, join_translations, plan_translation
+from transduce.scale.translating import (
+    Job,
+    Joined,
+    ShardTranslator,
+    check_input,
+    find,
+    join_translations,
+    plan_translation,
+)
 
 CHUNKS = 4  # of a shard, at most: what is translated again when a worker dies
 EACH = 4  # shards a worker at least, if the text is enough for that, so that all end at about the same time
@@ -57,6 +65,7 @@ def translate_on_ray(
     UserError as translating does, if Ray isn't installed, and if the folder holds another call's shards.
     """
     folder = output.parent / f"{output.name}.shards"
+    check_input(input)
     with running(address, workers) as pool:
         plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
         there = sum(find(folder, plan, shard) is not None for shard in plan.all())

@@ -113,8 +113,8 @@ def agree(
         return plan
     if folder.exists() and (not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())):
         raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
+    lengths = measure()  # which complains of what can't be read as its readers do
     inputs = [_look(file) for file in files]
-    lengths = measure()
     plan = Plan(kind, shards(lengths) if callable(shards) else shards, call, inputs, lengths)
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / PLAN, to_json({"format": FORMAT} | dataclasses.asdict(plan)))

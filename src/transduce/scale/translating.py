@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 
 from transduce import bundle
 from transduce.config import DataConfig
-from transduce.corpus.plain import read_lines, without_byte_order_mark
+from transduce.corpus.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
 from transduce.decoding.engines.engine import Choice
 from transduce.decoding.glossary import read_glossary
 from transduce.decoding.lines import Form, translate_all, written
@@ -144,11 +144,18 @@ class ShardTranslator:
         return record
 
 
-def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[[int], int]) -> Plan:
-    """The plan of a folder for shards of the lines of a file (see `agree`)."""
+def check_input(input: str) -> None:
+    """Raise UserError for what can't be read more than once."""
+    if input in STANDARD_INPUT:
+        raise UserError("Shards can't share the standard input; write what it holds into a file, and give --input.")
     if not Path(input).is_file():
         next(read_lines(input), None)  # which says so
-        raise UserError(f"{input} is no file that every shard can read; write what it holds into one.")
+        raise UserError(f"{input} is no file; write what it holds into one.")
+
+
+def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[[int], int]) -> Plan:
+    """The plan of a folder for shards of the lines of a file (see `agree`)."""
+    check_input(input)
     return agree(
         folder,
         KIND,

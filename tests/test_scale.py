@@ -1,0 +1,489 @@
+"""Shards, by hand and on Ray: whatever is cut, killed and done again, the result is that of one process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from command_line import run
+from corpora import reverse_texts
+from transduce import bundle, cli, preparation
+from transduce.config import CorpusConfig, DataConfig, configure
+from transduce.corpus.hashes import Hashes
+from transduce.decoding.lines import Form
+from transduce.decoding.loading import load
+from transduce.decoding.translator import CHUNK
+from transduce.errors import UserError
+from transduce.model.build import build
+from transduce.scale.joining import join_prepared
+from transduce.scale.preparing import encode_shard, plan_preparation, read_shard_of_corpus
+from transduce.scale.ray_cluster import read_address
+from transduce.scale.ray_preparing import prepare_on_ray
+from transduce.scale.ray_translating import shards_for, translate_on_ray
+from transduce.scale.settling import later, settle
+from transduce.scale.shards import Shard, read_shard
+from transduce.scale.translating import Job
+from transduce.tokens.tokenizer import Tokenizer
+
+SIZES = {
+    **{"model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1},
+    **{"model.num_decoder_layers": 1, "model.dropout": 0.0, "decode.beam_size": 1, "decode.max_extra_tokens": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose weights are random, and large enough that every translation is another one."""
+    folder = tmp_path_factory.mktemp("scale") / "model"
+    tokenizer = Tokenizer.train(*reverse_texts(300, seed=0), vocab_size=290)
+    config = configure({**SIZES, "model.vocab_size": tokenizer.target_size})
+    network, generator = build(config.model), torch.Generator().manual_seed(0)
+    for weight in network.parameters():
+        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.3)
+    bundle.publish_model(folder, config, tokenizer, network.state_dict(), {"parameters": 1}, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two and a half times the lines that are translated together; most are blank, for the sake of time."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    lines = [""] * (CHUNK * 5 // 2)
+    for place, line in zip(range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False):
+        lines[place] = line
+    lines[0] = "\ufeff" + lines[0]
+    path.write_text("".join(f"{line}\r\n" for line in lines), encoding="utf-8", newline="")
+    return path
+
+
+# -- cutting ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 500), st.integers(1, 40), st.integers(1, 20))
+def test_shards_tile_what_is_cut(length, count, unit):
+    cuts = [Shard(number, count).cut(length, unit) for number in range(1, count + 1)]
+    assert cuts[0][0] == 0 and cuts[-1][1] == length
+    assert all(before[1] == after[0] for before, after in pairwise(cuts))
+    sizes = [end - begin for begin, end in cuts]
+    if length >= unit * count:
+        assert all(begin % unit == 0 for begin, _ in cuts)
+        assert max(sizes) - min(sizes[:-1], default=sizes[0]) <= unit
+    else:
+        assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.integers(1, 99_999), st.data())
+def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
+    numbers = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=9))
+    shards = [Shard(number, count) for number in numbers]
+    assert [read_shard(str(shard)) for shard in shards] == shards
+    assert sorted(shards) == sorted(shards, key=lambda shard: shard.name)
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"])
+def test_what_is_no_shard_is_refused(text):
+    with pytest.raises(UserError, match="is not a shard"):
+        read_shard(text)
+
+
+@given(st.integers(0, 10**8), st.integers(1, 200))
+def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
+    shards = shards_for(lines, workers)
+    sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK) for n in (1, shards))]
+    assert max(sizes) <= 4 * CHUNK
+    assert shards >= min(4 * workers, -(-lines // CHUNK)) and shards >= 1
+
+
+# -- translating ------------------------------------------------------------------------------------------------------
+
+
+def translate(capsys: pytest.CaptureFixture[str], model: Path, text: Path, output: Path, *more: object) -> str:
+    status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", text, "--output", output, *more)
+    assert status == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def whole(model: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The translation by one process."""
+    output = tmp_path_factory.mktemp("whole") / "out.txt"
+    cli.main(["translate", str(model), "--engine", "torch", "--input", str(text), "--output", str(output)])
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    for number in np.random.default_rng(count).permutation(count) + 1:
+        said = translate(capsys, model, text, shards, "--shard", f"{number}/{count}")
+    assert f"Shard {number}/{count} is whole" in said
+    assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+    assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
+
+
+def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "1/2")
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    first, second = sorted(shards.glob("*.txt"))
+    before = first.stat().st_mtime_ns
+    assert "Shard 1/2 is whole" in translate(capsys, model, text, shards, "--shard", "1/2")
+    assert first.stat().st_mtime_ns == before
+    second.write_bytes(second.read_bytes()[:-9])
+    status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
+    assert status == 2 and "lacks 1 of 2 shards: --shard 2/2; start it again" in said
+    assert not (tmp_path / "joined.txt").exists()
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+    damaged = bytearray(first.read_bytes())
+    damaged[5] ^= 1
+    first.write_bytes(damaged)
+    status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
+    assert status == 2 and f"{first} is damaged" in said
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+
+
+def test_what_a_killed_process_left_is_not_taken_for_a_shard(model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "1/2")
+    record = next(shards.glob("*-of-*.json"))
+    left = shards / ".00002-of-00002.txt.aside-0badcafe"
+    left.write_bytes(b"half a li")
+    # A record is written before the file it is about is renamed.
+    (shards / "00002-of-00002.json").write_bytes(record.read_bytes())
+    assert "lacks 1 of 2 shards" in run(capsys, "join", shards, "--output", tmp_path / "out.txt")[2]
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    assert run(capsys, "join", shards, "--output", tmp_path / "out.txt")[0] == 0
+    assert (tmp_path / "out.txt").read_bytes() == whole
+    assert not left.exists()
+
+
+def test_json_lines_are_those_of_the_whole(model, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{line}\n" for line in ["", *reverse_texts(9, seed=3)[0]]), encoding="utf-8")
+    options = "--n-best", "2", "--beam-size", "2"
+    translate(capsys, model, text, tmp_path / "out", *options)
+    for number in range(1, 4):
+        translate(capsys, model, text, tmp_path / "shards", *options, "--shard", f"{number}/3")
+    joined = b"".join(path.read_bytes() for path in sorted((tmp_path / "shards").glob("*.jsonl")))
+    there, expected = (
+        [json.loads(line)["text"] for line in each.splitlines()] for each in (joined, (tmp_path / "out").read_bytes())
+    )
+    assert there == expected
+
+
+def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "2/3")
+    before = {path: path.stat().st_mtime_ns for path in shards.iterdir()}
+    other = tmp_path / "other.txt"
+    other.write_bytes(text.read_bytes().replace(b"ka", b"lo"))
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(text.read_bytes())
+
+    def refused(file: Path, *more: object) -> str:
+        command = "translate", model, "--engine", "torch", "--input", file, "--output", shards, *more
+        status, _, said = run(capsys, *command)
+        assert status == 2
+        return said
+
+    assert "with decode.beam_size 1 instead of 2; repeat" in refused(text, "--shard", "1/3", "--beam-size", "2")
+    assert "with 3 shards instead of 4; repeat" in refused(text, "--shard", "1/4")
+    assert "is another file than" in refused(other, "--shard", "1/3")
+    assert "is whole" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
+    assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
+
+
+# -- preparing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vocabulary") / "data"
+    folder.parent.joinpath("t.tsv").write_text(
+        "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(99, 0), strict=True))
+    )
+    corpora = (CorpusConfig((str(folder.parent / "t.tsv"),)),)
+    preparation.prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
+    return folder
+
+
+def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int, **more: object) -> None:
+    """Both rounds, the shards in some order, some twice."""
+    plan = plan_preparation(data, folder, count, **more)
+    numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
+    for number in numbers:
+        read_shard_of_corpus(folder, plan, Shard(number, count))
+    settle(folder, plan)
+    for number in numbers:
+        encode_shard(folder, plan, Shard(number, count))
+    join_prepared(folder, plan, out)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files, without what tells the time."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    facts = json.loads(found.pop("preparation.json"))
+    assert facts.pop("seconds") > 0
+    manifest = json.loads(found.pop("manifest.json"))
+    del manifest["files"]["preparation.json"]
+    return found | {"facts": json.dumps(facts).encode(), "manifest": json.dumps(manifest).encode()}
+
+
+def attempt(do: object, *arguments: object, **more: object) -> str:
+    """The complaint, if there is one."""
+    try:
+        do(*arguments, **more)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+texts = st.sampled_from(
+    ["", "ka", "lo", "ka lo", "lo mi", "ka ka", "KA", " ", "nu po re so ti va", "mi " * 12, "ja\u2028nu"]
+)
+corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, max_size=2)
+
+
+@given(
+    corpora,
+    st.integers(1, 5),
+    st.integers(0, 9),
+    st.sampled_from([0, 1, 4]),
+    st.booleans(),
+    st.sampled_from([0.0, 2.0]),
+    st.sampled_from([6, 256]),
+)
+@example([[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2, 5, 1, 1, True, 0.0, 256)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_corpus_prepared_in_shards_is_the_same(
+    vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length
+):
+    folder = tmp_path_factory.mktemp("prepared")
+    files = []
+    for number, pairs in enumerate(corpora):
+        sides = [folder / f"{number}.{side}" for side in ("src", "tgt")]
+        for path, lines in zip(sides, zip(*pairs, strict=True) if pairs else ((), ()), strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        files.append(CorpusConfig(tuple(map(str, sides)), weight=number + 0.5))
+    data = DataConfig(
+        corpora=tuple(files), holdout=holdout, deduplicate=deduplicate, max_ratio=max_ratio, max_length=max_length
+    )
+    alone = attempt(
+        preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
+    )
+    joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, order, vocabulary=vocabulary)
+    assert joined == alone
+    assert alone or contents(folder / "joined") == contents(folder / "one")
+
+
+def corpus_files(folder: Path) -> DataConfig:
+    """Two corpora that repeat themselves and each other; one is compressed, and one has trouble in it."""
+    sources, targets = reverse_texts(400, seed=5)
+    sources[7], targets[9], sources[200] = "", " ", sources[3]
+    (folder / "a.src").write_text("".join(f"{line}\n" for line in sources * 2), encoding="utf-8")
+    (folder / "a.tgt").write_text("".join(f"{line}\n" for line in targets * 2), encoding="utf-8")
+    pairs = zip(*reverse_texts(300, seed=6), strict=True)
+    (folder / "b.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
+    corpora = CorpusConfig((str(folder / "a.src"), str(folder / "a.tgt")), 2.0), CorpusConfig((str(folder / "b.tsv"),))
+    return DataConfig(corpora=corpora, holdout=30, max_length=9)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
+    data = configure({"data.joint": joint}).data.__class__(**corpus_files(tmp_path).__dict__ | {"joint": joint})
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
+@given(st.lists(st.integers(0, 40)))
+def test_later_hashes_are_those_that_one_process_finds(numbers):
+    hashes = np.array(numbers, dtype="<u8")
+    assert [not new for new in Hashes().add([value.tobytes() for value in hashes])] == later(hashes).tolist()
+
+
+def test_the_commands_say_what_comes_next(tmp_path, capsys):
+    data = corpus_files(tmp_path)
+    files = data.corpora[0].files
+    command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
+    status, _, said = run(capsys, *command, "--shard", "1/2")
+    assert status == 0 and "Shard 1/2 is read" in said
+    assert "lacks 1 of 2 shards of the first round: --shard 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    run(capsys, *command, "--shard", "2/2")
+    assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
+    status, _, said = run(capsys, "join", tmp_path / "shards")
+    assert status == 0 and "Start all shards again" in said
+    assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
+    status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
+    assert status == 2 and "lacks 1 of 2 shards of the second round: --shard 1/2" in said
+    assert "Shard 1/2 is encoded" in run(capsys, *command, "--shard", "1/2")[2]
+    status, told, _ = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
+    assert status == 0 and "pairs to train on, 30 held out" in told
+    assert run(capsys, *command[:-2], "--out", tmp_path / "one")[0] == 0
+    assert contents(tmp_path / "data") == contents(tmp_path / "one")
+
+
+MISTAKES = {
+    "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
+    "translate MODEL --input TEXT --output TEXT --on ray": "is the file that is read",
+    "translate MODEL --input TEXT --output x --on slurm": "--on slurm is not known: give --on ray, or",
+    "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
+    "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
+    "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
+    "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
+    "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
+    "translate MODEL --input a.po --output x --shard 1/2": "is one document",
+    "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
+    "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
+    "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
+    "prepare --out x --shard 1/2": "There is nothing to train on",
+    "join MODEL": "holds no shards",
+    "join none": "none holds no shards",
+}
+
+
+@pytest.mark.parametrize("typed", MISTAKES)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.po").write_text("")
+    names = {"MODEL": model, "TEXT": text}
+    before = text.read_bytes()
+    status, told, said = run(capsys, *(names.get(word, word) for word in typed.split()))
+    assert status == 2 and told == "" and said.count("\n") == 1
+    assert MISTAKES[typed] in said
+    assert [path.name for path in tmp_path.iterdir()] == ["a.po"] and text.read_bytes() == before
+
+
+def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    status, _, said = run(capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray")
+    assert status == 2 and said.strip().endswith("--on ray needs ray: pip install 'transduce[scale]'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert read_address("ray") == ""
+    assert read_address("ray://host:10001") == "ray://host:10001"
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    assert read_address("ray") == "10.0.0.1:6379"
+
+
+# -- on Ray -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_on_ray_although_workers_are_killed(model, tmp_path):
+    """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
+    lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK, seed=2, longest=9)[0]]
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    job = Job((str(model),), {}, "torch", Form())
+    killed, done = list[int](), False
+
+    def hunt() -> None:
+        while not done and len(killed) < 3:
+            for pid in writers(tmp_path / "out.txt.shards"):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                time.sleep(2)
+            time.sleep(0.01)
+
+    hunter = Thread(target=hunt)
+    hunter.start()
+    try:
+        joined = translate_on_ray(job, str(text), tmp_path / "out.txt", workers=2, shards=3)
+    finally:
+        done = True
+        hunter.join()
+    assert len(killed) == 3
+    alone = load([str(model)], engine="torch", threads=1)
+    expected = [translation.text for translation in alone.translate_lines(lines)]
+    assert joined.lines == len(lines)
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n") == [*expected, ""]
+    assert not (tmp_path / "out.txt.shards").exists()
+
+
+def writers(shards: Path) -> set[int]:
+    """The processes that have the file of a shard open."""
+    found = set[int]()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            target = link.readlink()
+            if target.parent == shards and ".txt.aside-" in target.name:
+                found.add(int(link.parts[2]))
+    return found
+
+
+@pytest.mark.slow
+def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
+    data = corpus_files(tmp_path)
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
+    assert not (tmp_path / "ray.shards").exists()
+
+
+@pytest.mark.slow
+def test_what_is_wrong_with_a_line_is_said_as_without_ray(tmp_path, model, capsys):
+    """A line that is longer than the model's positions, in the middle of a file."""
+    config = bundle.read_config(model)
+    learned = configure(
+        {**SIZES, "model.vocab_size": config.model.vocab_size, "model.positions": "learned"},
+        {"model.max_positions": 12},
+    )
+    network = build(learned.model)
+    bundle.publish_model(tmp_path / "short", learned, Tokenizer.load(model), network.state_dict(), {}, "")
+    (tmp_path / "text").write_text("ka\n" * (CHUNK + 5) + "ka lo mi nu " * 9 + "\nka\n")
+    command = ["translate", tmp_path / "short", "--engine", "torch", "--input", tmp_path / "text"]
+    alone = run(capsys, *command, "--output", tmp_path / "one")
+    status, _, said = run(capsys, *command, "--output", tmp_path / "ray", "--on", "ray", "--workers", "1")
+    assert status == alone[0] == 2
+    assert said.splitlines()[-1] == alone[2].splitlines()[-1]
+    assert f"Source text {CHUNK + 6} has" in said
+
+
+@pytest.mark.slow
+def test_ray_ends_with_the_command(model, text, tmp_path):
+    """Ctrl-C: nothing that was started runs on, and no folder of Ray's is left."""
+    command = [sys.executable, "-m", "transduce.cli", "translate", str(model), "--engine", "torch", "--on", "ray"]
+    command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]
+    others = set(Path("/tmp").glob("ray-*"))
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while not (tmp_path / "out.txt.shards" / "plan.json").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    started = family(process.pid)
+    assert len(started) > 3
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in started):
+            break
+        time.sleep(0.1)
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    assert not (tmp_path / "out.txt").exists() and not set(Path("/tmp").glob("ray-*")) - others
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(each for child in children for each in family(int(child)))]
