@@ -76,12 +76,9 @@ def test_shards_tile_what_is_cut(length, count, unit):
     cuts = [Shard(number, count).cut(length, unit) for number in range(1, count + 1)]
     assert cuts[0][0] == 0 and cuts[-1][1] == length
     assert all(before[1] == after[0] for before, after in pairwise(cuts))
-    sizes = [end - begin for begin, end in cuts]
-    if length >= unit * count:
-        assert all(begin % unit == 0 for begin, _ in cuts)
-        assert max(sizes) - min(sizes[:-1], default=sizes[0]) <= unit
-    else:
-        assert max(sizes) - min(sizes) <= 1
+    assert all(begin % unit == 0 or begin == length for begin, _ in cuts)
+    units = [-(-end // unit) - -(-begin // unit) for begin, end in cuts]
+    assert max(units) - min(units) <= 1
 
 
 @given(st.integers(1, 99_999), st.data())
@@ -222,9 +219,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int, **more: object) -> None:
+def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int, unit: int = 1, **more: object) -> None:
     """Both rounds, the shards in some order, some twice."""
-    plan = plan_preparation(data, folder, count, **more)
+    plan = plan_preparation(data, folder, count, unit=unit, **more)
     numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
     for number in numbers:
         read_shard_of_corpus(folder, plan, Shard(number, count))
@@ -262,13 +259,15 @@ corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, m
 @given(
     corpora,
     st.integers(1, 5),
-    st.integers(0, 9),
+    st.tuples(st.integers(0, 9), st.integers(1, 4)),
     st.sampled_from([0, 1, 4]),
     st.booleans(),
     st.sampled_from([0.0, 2.0]),
     st.sampled_from([6, 256]),
 )
-@example([[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2, 5, 1, 1, True, 0.0, 256)
+@example(
+    [[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2, 5, (1, 1), 1, True, 0.0, 256
+)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_corpus_prepared_in_shards_is_the_same(
     vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length
@@ -286,7 +285,7 @@ def test_a_corpus_prepared_in_shards_is_the_same(
     alone = attempt(
         preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
     )
-    joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, order, vocabulary=vocabulary)
+    joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary)
     assert joined == alone
     assert alone or contents(folder / "joined") == contents(folder / "one")
 

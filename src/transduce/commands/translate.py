@@ -150,7 +150,6 @@ def _scaled(
     workers: int | None,
 ) -> None:
     """One shard, or all of them on Ray."""
-    from transduce.decoding.translator import CHUNK
     from transduce.scale import translating
     from transduce.scale.ray_cluster import read_address
     from transduce.scale.ray_translating import translate_on_ray
@@ -168,7 +167,7 @@ def _scaled(
         say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
         return
     translator = translating.ShardTranslator(job, output, plan)
-    begin, end = part.cut(plan.lengths[0], CHUNK)
+    [(begin, end)] = plan.cuts(part)
     say(f"Shard {part}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
     say(f"Engine: {translator.engine}")
     lines = telling(translating.shard_lines(input, begin, end), "lines read")

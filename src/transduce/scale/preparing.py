@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from transduce import preparation
 from transduce.config import DataConfig, RunConfig, configure, flatten
-from transduce.corpus.clean import Cleaning, Rules, clean
+from transduce.corpus.clean import CHUNK, Cleaning, Rules, clean
 from transduce.corpus.hashes import Bits64, hash_text
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.corpus.plain import STANDARD_INPUT, display_name, without_byte_order_mark
@@ -89,8 +89,12 @@ def plan_preparation(
     *,
     vocab_size: int = 0,
     vocabulary: Path | None = None,
+    unit: int = CHUNK,
 ) -> Plan:
-    """The plan of a folder for shards of a corpus (see `agree`); vocab_size: 0 if the corpus decides."""
+    """The plan of a folder for shards of a corpus (see `agree`).
+
+    vocab_size: 0 if the corpus decides. unit: pairs that stay together, as rules may look at that many at a time.
+    """
     preparation.check_corpora(data)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
@@ -107,6 +111,7 @@ def plan_preparation(
         files,
         measure=lambda: [_length(corpus.files, languages) for corpus in data.corpora],
         shards=shards,
+        unit=lambda *_: unit,
     )
 
 
@@ -121,8 +126,8 @@ def read_shard_of_corpus(folder: Path, plan: Plan, shard: Shard) -> bool:
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
-        for number, (corpus, length) in enumerate(zip(data.corpora, plan.lengths, strict=True)):
-            part = _part(corpus.files, (data.source, data.target), *shard.cut(length))
+        for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
+            part = _part(corpus.files, (data.source, data.target), *cut)
             _read(part, data, aside / f"corpus-{number}")
 
     return write_once(place(folder, READ, shard), plan, write)

@@ -35,7 +35,7 @@ def read_shards(_: Row, input: str, folder: Path, plan: Plan) -> Iterator[Row]:
     """The lines of every shard that isn't there yet; the file is read once, no further ahead than Ray lets it."""
     lines = without_byte_order_mark(read_lines(input))
     for shard in plan.all():
-        begin, end = shard.cut(plan.lengths[0], CHUNK)
+        [(begin, end)] = plan.cuts(shard)
         some = list(islice(lines, end - begin))
         if not find(folder, plan, shard):
             yield {"number": [shard.number], "lines": [len(some)], "text": ["\n".join(some).encode()]}

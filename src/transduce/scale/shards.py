@@ -36,14 +36,11 @@ class Shard:
         """By which the shards of a folder are in order."""
         return f"{self.number:0{DIGITS}}-of-{self.count:0{DIGITS}}"
 
-    def cut(self, length: int, unit: int = 1) -> tuple[int, int]:
+    def cut(self, length: int, unit: int) -> tuple[int, int]:
         """Where its part of `length` things begins and ends, counted from 0.
 
-        The shards tile them. They begin at multiples of `unit`, unless there are fewer units than shards: what is
-        short is cut as evenly as it can be.
+        The shards tile them, as evenly as it can be with parts that begin at multiples of `unit`.
         """
-        if length < unit * self.count:
-            unit = 1
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
         return min(begin * unit, length), min(end * unit, length)
@@ -82,11 +79,16 @@ class Plan:
     call: Mapping[str, Any]  # what the result depends on, as a person would name it
     inputs: Sequence[Input]
     lengths: Sequence[int]  # things to share out: of a file its lines, of each corpus its pairs
+    unit: int  # parts begin at multiples of it
 
     @property
     def key(self) -> str:
         """By which a shard knows that it belongs to this plan."""
         return hashlib.sha256(json.dumps([FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
+
+    def cuts(self, shard: Shard) -> list[tuple[int, int]]:
+        """Where the shard's part of each length begins and ends."""
+        return [shard.cut(length, self.unit) for length in self.lengths]
 
     def all(self) -> list[Shard]:
         """The shards, in order."""
@@ -101,10 +103,12 @@ def agree(
     *,
     measure: Callable[[], Sequence[int]],
     shards: int | Callable[[Sequence[int]], int],
+    unit: Callable[[int, int], int],
 ) -> Plan:
     """The plan of the folder: the one that lies there, else one made now, of what `measure` finds in the files.
 
-    shards: how many there are, or what chooses that from the lengths for a new plan. Raises UserError if the plan there
+    shards: how many there are, or what chooses that from the lengths for a new plan. unit: of all things and the number
+    of shards, what parts begin at multiples of. Raises UserError if the plan there
     is another call's, or the folder holds something else.
     """
     if (folder / PLAN).exists():
@@ -115,7 +119,8 @@ def agree(
         raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
     lengths = measure()  # which complains of what can't be read as its readers do
     inputs = [_look(file) for file in files]
-    plan = Plan(kind, shards(lengths) if callable(shards) else shards, call, inputs, lengths)
+    number = shards(lengths) if callable(shards) else shards
+    plan = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / PLAN, to_json({"format": FORMAT} | dataclasses.asdict(plan)))
     return read_plan(folder)

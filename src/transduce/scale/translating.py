@@ -125,7 +125,7 @@ class ShardTranslator:
         if record := find(self._folder, self._plan, shard):
             return record
         began = time.monotonic()
-        begin, end = shard.cut(self._plan.lengths[0], CHUNK)
+        [(begin, end)] = self._plan.cuts(shard)
         translations = translate_all(self._translator, lines, self._job.form, self._data, self._terms, begin + 1)
         flags, sha256, count = Flags(), hashlib.sha256(), 0
         path = shard_path(self._folder, self._plan, shard)
@@ -163,7 +163,13 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
         [input],
         measure=lambda: [sum(1 for _ in read_lines(input))],
         shards=(lambda lengths: shards(lengths[0])) if callable(shards) else shards,
+        unit=unit_for,
     )
+
+
+def unit_for(lines: int, shards: int) -> int:
+    """What is translated together, so that a shard has the same batches as within the whole; 1 for a short file."""
+    return CHUNK if lines >= CHUNK * shards else 1
 
 
 def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
