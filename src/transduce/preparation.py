@@ -120,15 +120,15 @@ def prepare(
         if not kept:
             raise UserError(nothing_left(data, cleaning))
         if rewrite:
-            for number, spool in enumerate(spools):
+            for number, spooled in enumerate(spools):
                 again = Cleaning(cleaning.counts, cleaning.lines)  # what is left out of the same pairs that were read
-                pairs = clean(rewrite(spool.pairs(), cleaning), rules_of(data), again)
+                pairs = clean(rewrite(spooled.pairs(), cleaning), rules_of(data), again)
                 spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
         tokenizer = tokenizer or learn_vocabulary(data, spools, vocab_size(kept))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)  # that encodes with them
-        for number, spool in enumerate(spools):
-            write_store(aside / f"corpus-{number}", encoded(spool, tokenizer, data.max_length, cleaning))
+        for number, spooled in enumerate(spools):
+            write_store(aside / f"corpus-{number}", encoded(spooled, tokenizer, data.max_length, cleaning))
         shutil.rmtree(aside / SPOOL)
         write_valid(aside, held_out)
         conclude(
@@ -215,13 +215,17 @@ def check_corpora(data: DataConfig) -> None:
 def spool_corpora(data: DataConfig, folder: Path, cleaning: Cleaning) -> list[Spool]:
     """The clean pairs of every corpus; a pair that repeats one of an earlier corpus is kept, for weights to count."""
     check_corpora(data)
-    rules, languages = rules_of(data), (data.source, data.target)
-    split = not data.valid and data.holdout > 0
+    languages = data.source, data.target
     spools = []
     for number, corpus in enumerate(data.corpora):
-        pairs = clean(read_pairs(corpus.files, languages), rules, cleaning)
-        spools.append(Spool(folder / str(number), _as_seen(pairs, data, cleaning), hashed=split))
+        pairs = clean(read_pairs(corpus.files, languages), rules_of(data), cleaning)
+        spools.append(spool(folder / str(number), pairs, data, cleaning))
     return spools
+
+
+def spool(folder: Path, pairs: Iterator[Pair], data: DataConfig, cleaning: Cleaning) -> Spool:
+    """Write the clean pairs of a corpus as the model sees them."""
+    return Spool(folder, _as_seen(pairs, data, cleaning), hashed=not data.valid and data.holdout > 0)
 
 
 def rules_of(data: DataConfig) -> Rules:

@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, repeat
 from pathlib import Path
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from transduce import preparation
 from transduce.config import DataConfig, RunConfig, configure, flatten
-from transduce.corpus.clean import CHUNK, Cleaning, Rules, clean
+from transduce.corpus.clean import CHUNK, Cleaning, clean
 from transduce.corpus.hashes import Bits64, hash_text
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
-from transduce.corpus.plain import STANDARD_INPUT, display_name, without_byte_order_mark
+from transduce.corpus.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
 from transduce.corpus.spool import Spool
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
@@ -43,6 +43,20 @@ KIND = "prepare"
 READ, ENCODED, SETTLED = "read", "encoded", "settled"
 DONE, FOUND, BLOCKS = "shard.json", "found.json", "blocks"
 SPOOL = "spool"
+FORMATS = (
+    ".tsv",
+    ".tab",
+    ".jsonl",
+    ".mrg",
+    ".po",
+    ".tmx",
+    ".xlf",
+    ".xliff",
+    ".srt",
+    ".vtt",
+    ".html",
+    ".htm",
+)  # no lines
 
 
 @dataclass(frozen=True)
@@ -62,8 +76,10 @@ class Found(NamedTuple):
     lines: NDArray[np.int64]  # (pairs,)
     hashes: Bits64  # (pairs,) of source and target, to find repetitions by
     left: dict[str, Left]  # by rule
+    later: dict[str, list[int]]  # by rule, pairs that were left out when the clean ones were written
     read: int  # pairs in all
-    spool: Spool  # whose pairs have their numbers as lines
+    spooled: NDArray[np.int64]  # numbers of the pairs that were written
+    spool: Spool  # them, with their numbers as lines
 
     def origin(self, number: int) -> Origin:
         """Where a pair comes from."""
@@ -80,6 +96,16 @@ class _Noting(Cleaning):
     def count(self, rule: str, origin: Origin) -> None:
         super().count(rule, origin)
         self.first.setdefault(rule, self.passed)
+
+
+@dataclass
+class _Later(Cleaning):
+    """Remembers the numbers of all pairs that are left out: some may turn out to be repetitions."""
+
+    numbers: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+
+    def count(self, rule: str, origin: Origin) -> None:
+        self.numbers.setdefault(rule, []).append(origin.line)
 
 
 def plan_preparation(
@@ -102,7 +128,7 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = [*(file for corpus in data.corpora for file in corpus.files), *data.valid]
+    files = _files([*(file for corpus in data.corpora for file in corpus.files), *data.valid])
     languages = data.source, data.target
     return agree(
         folder,
@@ -147,7 +173,9 @@ def open_found(folder: Path, shard: Shard, corpus: int) -> Found:
         np.fromfile(inner / "lines", np.int64),
         np.fromfile(inner / "hashes", "<u8"),
         left,
+        found["later"],
         found["read"],
+        np.fromfile(inner / SPOOL / "lines", np.int64),
         Spool.open(inner / SPOOL),
     )
 
@@ -239,7 +267,7 @@ def parts_name(shard: Shard, corpus: int) -> str:
 def _read(pairs: Iterator[Pair], data: DataConfig, folder: Path) -> None:
     """Write what is clean of a part of a corpus, and what is to be known of it, into a new folder."""
     folder.mkdir()
-    noting, names = _Noting(), dict[str, int]()
+    noting, later, names = _Noting(), _Later(), dict[str, int]()
     with (
         (folder / "files").open("wb") as files,
         (folder / "lines").open("wb") as lines,
@@ -249,7 +277,7 @@ def _read(pairs: Iterator[Pair], data: DataConfig, folder: Path) -> None:
         def numbered() -> Iterator[Pair]:
             """The pairs with their numbers as lines; where they come from is written beside."""
             # What repeats is found when all shards are read.
-            for pair in clean(pairs, Rules(data.max_ratio, deduplicate=False), noting):
+            for pair in clean(pairs, preparation.rules_of(data)._replace(deduplicate=False), noting):
                 source, target, (file, line) = pair
                 files.write(names.setdefault(file, len(names)).to_bytes(4, sys.byteorder))
                 lines.write(line.to_bytes(8, sys.byteorder))
@@ -257,12 +285,12 @@ def _read(pairs: Iterator[Pair], data: DataConfig, folder: Path) -> None:
                 yield Pair(source, target, Origin(file, noting.passed))
                 noting.passed += 1
 
-        Spool(folder / SPOOL, numbered(), hashed=not data.valid and data.holdout > 0)
+        preparation.spool(folder / SPOOL, numbered(), data, later)
     left = {
         rule: dataclasses.asdict(Left(number, noting.lines[rule], noting.first[rule]))
         for rule, number in noting.counts.items()
     }
-    found = {"names": list(names), "left": left, "read": noting.read}
+    found = {"names": list(names), "left": left, "later": later.numbers, "read": noting.read}
     (folder / FOUND).write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
 
 
@@ -303,7 +331,17 @@ def _length(files: Sequence[str], languages: tuple[str, str]) -> int:
 
 
 def _is_aligned(files: Sequence[str]) -> bool:
-    return len(files) == 2
+    """Whether these are two text files, in which pairs are lines."""
+    return len(files) == 2 and not any(suffixes(file)[0] in FORMATS or Path(file).is_dir() for file in files)
+
+
+def _files(given: Iterable[str]) -> Iterator[str]:
+    """The files, with those in folders."""
+    for name in given:
+        if Path(name).is_dir():
+            yield from sorted(str(path) for path in Path(name).rglob("[!.]*") if path.is_file())
+        else:
+            yield name
 
 
 def _fingerprint(folder: Path) -> str:

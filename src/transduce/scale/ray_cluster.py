@@ -7,9 +7,10 @@ in a folder of its own that goes when it ends.
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,7 +72,8 @@ def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator
                     _temp_dir=folder,
                 )
         _quieten()
-        yield _pool(workers, gpus)
+        with redirect_stdout(sys.stderr):  # where Ray tells of workers that died
+            yield _pool(workers, gpus)
     finally:
         ray.shutdown()
         if folder:

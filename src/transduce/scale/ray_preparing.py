@@ -13,7 +13,7 @@ from transduce.scale.joining import join_prepared
 from transduce.scale.preparing import ENCODED, READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
 from transduce.scale.ray_cluster import Pool, complaint, running
 from transduce.scale.settling import settle
-from transduce.scale.shards import Plan, Shard
+from transduce.scale.shards import Plan, Shard, check_version
 
 EACH = 4  # shards a worker, so that all end at about the same time
 Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
@@ -74,6 +74,7 @@ def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shar
 
 
 def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool]) -> Row:
+    check_version(plan)
     shard = Shard(int(row["number"][0]), plan.shards)
     do(folder, plan, shard)
     return {"number": [shard.number]}

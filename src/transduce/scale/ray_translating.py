@@ -15,7 +15,7 @@ from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.decoding.translator import CHUNK
 from transduce.journal import say, telling
 from transduce.scale.ray_cluster import Pool, complaint, running
-from transduce.scale.shards import Plan, Shard
+from transduce.scale.shards import Plan, Shard, check_version
 from transduce.scale.translating import (
     Job,
     Joined,
@@ -45,6 +45,7 @@ class Actor:
     """A model in a process of its own."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int) -> None:
+        check_version(plan)
         self._plan = plan
         self._translator = ShardTranslator(job, folder, plan, threads)
 

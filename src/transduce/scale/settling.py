@@ -86,8 +86,8 @@ def _settle(folder: Path, plan: Plan, aside: Path) -> None:
     events: list[_Event] = []
     for number, corpus in enumerate(corpora):
         events += _left_out(number, corpus)
-        if data.deduplicate:
-            events += _repetitions(number, corpus)
+        repeats = later(np.concatenate([found.hashes for found in corpus])) if data.deduplicate else None
+        events += _of_all(number, corpus, repeats)
     cleaning = _together(events)
     cleaning.read = sum(found.read for corpus in corpora for found in corpus)
     names = [_names(corpus) for corpus in corpora]
@@ -128,16 +128,24 @@ def _left_out(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
         before += len(found.lines)
 
 
-def _repetitions(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
-    """Of pairs that are equal the first is kept; the parts say so."""
-    repeats = later(np.concatenate([found.hashes for found in shards]))
-    ends = np.cumsum([len(found.lines) for found in shards])
-    for found, end, its in zip(shards, ends, np.split(repeats, ends[:-1]), strict=True):
-        found.spool.parts[its] = REPEATED
-        numbers = np.flatnonzero(its)
-        if len(numbers):
-            lines = [found.origin(number) for number in numbers[:LINES_KEPT].tolist()]
-            yield _Event((corpus, int(end - len(its) + numbers[0]), 1), DUPLICATE, len(numbers), lines)
+def _of_all(corpus: int, shards: Sequence[Found], repeats: NDArray[np.bool_] | None) -> Iterator[_Event]:
+    """What is left out by rules that come after those: what repeats an earlier pair, and the parts say so, first."""
+    begin = 0
+    for found in shards:
+        count = len(found.lines)
+        repeated = repeats[begin : begin + count] if repeats is not None else np.zeros(count, dtype=bool)
+        found.spool.parts[repeated[found.spooled]] = REPEATED
+        for rule, numbers in {DUPLICATE: np.flatnonzero(repeated), **_others(found, repeated)}.items():
+            if len(numbers):
+                lines = [found.origin(number) for number in numbers[:LINES_KEPT].tolist()]
+                yield _Event((corpus, begin + int(numbers[0]), 1), rule, len(numbers), lines)
+        begin += count
+
+
+def _others(found: Found, repeated: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
+    """Pairs that were left out when a shard was written and are no repetitions, by rule."""
+    numbers = {rule: np.array(each, np.int64) for rule, each in found.later.items()}
+    return {rule: each[~repeated[each]] for rule, each in numbers.items()}
 
 
 def later(hashes: Bits64) -> NDArray[np.bool_]:
@@ -169,6 +177,7 @@ def _names(shards: Sequence[Found]) -> list[str]:
     """The files of what isn't repeated of a corpus, in the order in which they occur."""
     names: dict[str, None] = {}
     for found in shards:
-        numbers, first = np.unique(found.files[found.spool.parts != REPEATED], return_index=True)
+        kept = found.spooled[found.spool.parts != REPEATED]
+        numbers, first = np.unique(found.files[kept], return_index=True)
         names |= dict.fromkeys(found.names[number] for number in numbers[np.argsort(first)].tolist())
     return list(names)

@@ -12,13 +12,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.errors import UserError
 from transduce.files import digest, to_json, write_text
 
-PLAN = "plan.json"
+PROGRAM, PLAN = "transduce", "plan.json"
 FORMAT = 1  # of plans; another one is refused
 DIGITS = 5  # of a shard's number, so that names are in order
 SHOWN = 10  # missing shards named
@@ -111,6 +112,7 @@ def agree(
     of shards, what parts begin at multiples of. Raises UserError if the plan there
     is another call's, or the folder holds something else.
     """
+    call = {PROGRAM: version(PROGRAM), **call}
     if (folder / PLAN).exists():
         plan = read_plan(folder)
         _compare(plan, folder, kind, call, list(files), plan.shards if callable(shards) else shards)
@@ -131,8 +133,8 @@ def read_plan(folder: Path) -> Plan:
     path = folder / PLAN
     try:
         found = json.loads(path.read_bytes())
-        version = found.pop("format")
-        if version == FORMAT:
+        form = found.pop("format")
+        if form == FORMAT:
             return Plan(**found | {"inputs": [Input(*each) for each in found["inputs"]]})
     except FileNotFoundError:
         raise UserError(
@@ -140,7 +142,16 @@ def read_plan(folder: Path) -> Plan:
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged; write the shards into another folder.") from None
-    raise UserError(f"{path} has format {version}, this transduce reads format {FORMAT}; use the one that wrote it.")
+    raise UserError(f"{path} has format {form}, this transduce reads format {FORMAT}; use the one that wrote it.")
+
+
+def check_version(plan: Plan) -> None:
+    """Raise UserError where another version of this program is at work than the plan was made with."""
+    there, here = plan.call[PROGRAM], version(PROGRAM)
+    if there != here:
+        raise UserError(
+            f"A worker has {PROGRAM} {here}, the call was started with {there}; install the same everywhere."
+        )
 
 
 def complain_of_missing(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
