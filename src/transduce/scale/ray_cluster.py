@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +18,17 @@ from transduce.errors import UserError
 from transduce.machine import cores
 
 LOCAL = "ray"
+COMPLAINT = "complaint"  # a column of what workers return: a sentence, or nothing
 STORE = 160 << 20  # bytes for what is on its way between processes; Ray wants at least 75 MiB
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # its coming default, without the warning
+    "RAY_worker_niceness": "0",  # or whatever else runs on the machine comes first
 }
+
+
+Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
 
 
 class Pool(NamedTuple):
@@ -80,16 +85,14 @@ def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def complaint(error: BaseException) -> UserError | None:
-    """The UserError that a worker raised, of what Ray makes of it."""
-    seen: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in seen:
-        if isinstance(at, UserError):
-            return UserError(str(at).strip().splitlines()[-1].removeprefix("transduce.errors.UserError: "))
-        seen.append(at)
-        at = getattr(at, "cause", None) or at.__cause__ or at.__context__
-    return None
+def raise_complaints(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Go through what workers return, until one complains: raise UserError with its sentence.
+
+    They return what is the user's mistake, as it is no reason to try again; whatever else they raise, Ray does.
+    """
+    for row in rows:
+        if row[COMPLAINT]:
+            raise UserError(row[COMPLAINT])
 
 
 @contextmanager

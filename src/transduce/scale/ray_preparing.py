@@ -4,19 +4,18 @@ import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from transduce.config import DataConfig
+from transduce.errors import UserError
 from transduce.journal import say, telling
 from transduce.preparation import Prepared
 from transduce.scale.joining import join_prepared
 from transduce.scale.preparing import ENCODED, READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
-from transduce.scale.ray_cluster import Pool, complaint, running
+from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, raise_complaints, running
 from transduce.scale.settling import settle
 from transduce.scale.shards import Plan, Shard, check_version
 
 EACH = 4  # shards a worker, so that all end at about the same time
-Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
 
 
 def prepare_on_ray(
@@ -64,17 +63,14 @@ def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shar
         compute=ray.data.TaskPoolStrategy(size=pool.size),
         num_cpus=pool.cpus,
     )
-    try:
-        for _ in telling(done.iter_rows(), f"of {len(missing):,} shards {round}"):
-            pass
-    except Exception as error:
-        if known := complaint(error):
-            raise known from None
-        raise
+    raise_complaints(telling(done.iter_rows(), f"of {len(missing):,} shards {round}"))
 
 
 def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool]) -> Row:
-    check_version(plan)
-    shard = Shard(int(row["number"][0]), plan.shards)
-    do(folder, plan, shard)
-    return {"number": [shard.number]}
+    complaint = ""
+    try:
+        check_version(plan)
+        do(folder, plan, Shard(int(row["number"][0]), plan.shards))
+    except UserError as error:
+        complaint = str(error)
+    return {"number": row["number"], COMPLAINT: [complaint]}

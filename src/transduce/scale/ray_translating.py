@@ -13,8 +13,9 @@ from typing import Any
 
 from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.decoding.translator import CHUNK
+from transduce.errors import UserError
 from transduce.journal import say, telling
-from transduce.scale.ray_cluster import Pool, complaint, running
+from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, raise_complaints, running
 from transduce.scale.shards import Plan, Shard, check_version
 from transduce.scale.translating import (
     Job,
@@ -28,32 +29,44 @@ from transduce.scale.translating import (
 
 CHUNKS = 4  # of a shard, at most: what is translated again when a worker dies
 EACH = 4  # shards a worker at least, if the text is enough for that, so that all end at about the same time
-Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
 
 
 def read_shards(_: Row, input: str, folder: Path, plan: Plan) -> Iterator[Row]:
     """The lines of every shard that isn't there yet; the file is read once, no further ahead than Ray lets it."""
-    lines = without_byte_order_mark(read_lines(input))
-    for shard in plan.all():
-        [(begin, end)] = plan.cuts(shard)
-        some = list(islice(lines, end - begin))
-        if not find(folder, plan, shard):
-            yield {"number": [shard.number], "lines": [len(some)], "text": ["\n".join(some).encode()]}
+    try:
+        lines = without_byte_order_mark(read_lines(input))
+        for shard in plan.all():
+            [(begin, end)] = plan.cuts(shard)
+            some = list(islice(lines, end - begin))
+            if not find(folder, plan, shard):
+                text = "\n".join(some).encode()
+                yield {"number": [shard.number], "lines": [len(some)], "text": [text], COMPLAINT: [""]}
+    except UserError as error:
+        yield {"number": [0], "lines": [0], "text": [b""], COMPLAINT: [str(error)]}
 
 
 class Actor:
     """A model in a process of its own."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int) -> None:
-        check_version(plan)
         self._plan = plan
-        self._translator = ShardTranslator(job, folder, plan, threads)
+        self._load = functools.partial(ShardTranslator, job, folder, plan, threads)
+
+    @functools.cached_property
+    def _translator(self) -> ShardTranslator:
+        check_version(self._plan)
+        return self._load()
 
     def __call__(self, row: Mapping[str, Any]) -> Row:
-        shard = Shard(int(row["number"][0]), self._plan.shards)
-        lines = bytes(row["text"][0]).decode().split("\n") if row["lines"][0] else []
-        record = self._translator.translate(shard, lines)
-        return {"number": [shard.number], "lines": [record.lines]}
+        complaint = str(row[COMPLAINT][0])
+        if not complaint:
+            shard = Shard(int(row["number"][0]), self._plan.shards)
+            lines = bytes(row["text"][0]).decode().split("\n") if row["lines"][0] else []
+            try:
+                self._translator.translate(shard, lines)
+            except UserError as error:
+                complaint = str(error)
+        return {"number": row["number"], COMPLAINT: [complaint]}
 
 
 def translate_on_ray(
@@ -73,13 +86,8 @@ def translate_on_ray(
         if there:
             say(f"{there:,} of {plan.shards:,} shards are there already.")
         say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
-        try:
-            for _ in telling(_run(job, input, folder, plan, pool), f"of {plan.shards - there:,} shards translated"):
-                pass
-        except Exception as error:
-            if known := complaint(error):
-                raise known from None
-            raise
+        rows = _run(job, input, folder, plan, pool)
+        raise_complaints(telling(rows, f"of {plan.shards - there:,} shards translated"))
     joined = join_translations(folder, output)
     shutil.rmtree(folder)
     return joined
