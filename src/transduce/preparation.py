@@ -112,7 +112,7 @@ def prepare(
     """
     began = time.monotonic()
     cleaning = Cleaning()
-    data = dataclasses.replace(data, placeholders=_placeholders(data, tokenizer))
+    data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         spools = spool_corpora(data, aside / SPOOL, cleaning)
         held_out, dropped = split_off(data, spools, cleaning)
@@ -233,19 +233,19 @@ def rules_of(data: DataConfig) -> Rules:
     return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
-def _placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> Literal["masked", "kept"]:
-    """What becomes of placeholders: as the vocabulary knows them if it is there already, else by the corpus."""
+def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
+    """What becomes of placeholders is decided: by the vocabulary if it is there already, else by the corpus."""
     known: Literal["masked", "kept"] | None = None
     if tokenizer:
         known = "masked" if tokenizer.has_stand_ins else "kept"
     if data.placeholders == "auto":
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
-        return known or ("masked" if documents else "kept")
+        return dataclasses.replace(data, placeholders=known or ("masked" if documents else "kept"))
     if data.placeholders != (known or data.placeholders):
         raise UserError(f"The vocabulary was learnt with data.placeholders={known}; leave the option out.")
     if data.placeholders == "masked" and data.symbols:
         raise UserError("data.symbols is for trees, which have no placeholders: leave data.placeholders out.")
-    return data.placeholders
+    return data
 
 
 def _as_seen(pairs: Iterator[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:

@@ -31,6 +31,7 @@ from transduce.corpus.clean import CHUNK, Cleaning, clean
 from transduce.corpus.hashes import Bits64, hash_text
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.corpus.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
+from transduce.corpus.rules import LENGTH, NEAR_DUPLICATE
 from transduce.corpus.spool import Spool
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
@@ -122,6 +123,9 @@ def plan_preparation(
     vocab_size: 0 if the corpus decides. unit: pairs that stay together, as rules may look at that many at a time.
     """
     preparation.check_corpora(data)
+    if seen := sorted(set(data.rules) & {LENGTH, NEAR_DUPLICATE}):
+        raise UserError(f"data.rules={seen[0]} needs the whole corpus, not shards; `transduce doctor --fix` knows it.")
+    data = preparation.with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
             raise UserError("Shards can't share the standard input; write what it holds into a file.")

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from transduce import preparation, sizing
 from transduce.config import DataConfig
-from transduce.corpus.clean import DUPLICATE, LINES_KEPT, Cleaning
+from transduce.corpus.clean import LINES_KEPT, Cleaning
 from transduce.corpus.hashes import Bits64
 from transduce.corpus.pairs import Origin
+from transduce.corpus.rules import DUPLICATE
 from transduce.errors import UserError
 from transduce.scale.preparing import (
     READ,
@@ -92,7 +93,7 @@ def _settle(folder: Path, plan: Plan, aside: Path) -> None:
     cleaning.read = sum(found.read for corpus in corpora for found in corpus)
     names = [_names(corpus) for corpus in corpora]
     spools = [found.spool for corpus in corpora for found in corpus]
-    held_out, dropped = preparation.split_off(data, spools)
+    held_out, dropped = preparation.split_off(data, spools, cleaning)
     kept = sum(spool.count() for spool in spools)
     if not kept:
         raise UserError(preparation.nothing_left(data, cleaning))
