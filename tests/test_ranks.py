@@ -21,11 +21,13 @@ from hypothesis import strategies as st
 import together
 from command_line import run
 from corpora import write_texts
+from transduce.config import configure
 from transduce.errors import UserError
-from transduce.journal import read_events
+from transduce.journal import Event, read_events
 from transduce.lifeline import Listener, call
 from transduce.model.build import build
 from transduce.paper.experiments import carry_out
+from transduce.preparation import prepare
 from transduce.ranks import ALONE, Ranks, joined
 from transduce.training.update import dropout_seed
 
@@ -218,6 +220,11 @@ def same_curve(one: Path, other: Path) -> bool:
     return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
 
 
+def read_last(out: Path) -> Event:
+    """The last validation."""
+    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"][-1]
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE
     while not condition():
@@ -240,17 +247,19 @@ def test_any_number_of_ranks_learns_the_same_and_goes_on_as_another(corpus, tmp_
 
 @pytest.mark.slow
 def test_no_size_of_a_corpus_hangs(tmp_path):
-    """Epochs whose last update has every number of micro-batches, with more ranks than some of them have."""
-    seen = set()
-    for count in range(90, 180, 15):
-        files = write_texts(tmp_path, f"train-{count}", count, seed=count)
-        out = tmp_path / str(count)
-        succeed(3, *command(["--train", *files], out, data__holdout=10, data__max_tokens=200, train__accumulate=4))
-        from transduce.preparation import open_prepared
-
-        mixture = open_prepared(out / "data").mixture
-        seen |= {len(mixture.plan(epoch, 0, budget=50, accumulate=4, seed=1)[-1]) for epoch in range(3)}
-    assert seen == {1, 2, 3, 4}
+    """Epochs whose last update has every number of micro-batches, some of them fewer than there are ranks."""
+    prepared: dict[int, Path] = {}
+    for count in range(150, 400, 10):
+        files, folder = write_texts(tmp_path, f"train-{count}", count, seed=count), tmp_path / f"prepared-{count}"
+        data = configure({"data.corpora": [{"files": files}], "data.holdout": 10}).data
+        mixture = prepare(data, folder, vocab_size=lambda _: 300).mixture
+        prepared.setdefault(len(mixture.plan(0, 0, budget=50, accumulate=4, seed=1)[-1]), folder)
+    assert prepared.keys() == {1, 2, 3, 4}
+    for rest, folder in prepared.items():
+        out = tmp_path / f"out-{rest}"
+        changes = {"data__max_tokens": 200, "train__accumulate": 4}
+        succeed(3, *command(["--train", str(folder)], out, **changes))
+        assert read_last(out)["epoch"] > 1
 
 
 @pytest.mark.slow
