@@ -92,7 +92,10 @@ class Mixture:
         """
         chosen = self._all(seed, epoch) if self.blocks == 1 else self._some(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
-        batches = [chosen[batch] for batch in batches]
+        if not batches:
+            return []
+        ends = np.cumsum([len(batch) for batch in batches])
+        batches = np.split(chosen[np.concatenate(batches)], ends[:-1])  # one array: thousands would scatter memory
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _all(self, seed: int, epoch: int) -> Indices:

@@ -108,6 +108,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             seed=config.train.seed,
         )
         yield from plan[state.position :]
+        del plan  # before there is another one
         state.block, state.position = state.block + 1, 0
         if state.block == training.data.blocks:
             state.epoch, state.block = state.epoch + 1, 0
