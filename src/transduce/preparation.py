@@ -239,7 +239,8 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
     if tokenizer:
         known = "masked" if tokenizer.has_stand_ins else "kept"
     if data.placeholders == "auto":
-        documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
+        files = [corpus.files for corpus in data.corpora if not is_prepared(corpus.files)]  # which is refused later
+        documents = not data.symbols and any(map(are_documents, files))
         return dataclasses.replace(data, placeholders=known or ("masked" if documents else "kept"))
     if data.placeholders != (known or data.placeholders):
         raise UserError(f"The vocabulary was learnt with data.placeholders={known}; leave the option out.")

@@ -22,6 +22,7 @@ from transduce.corpus.tmx import read_tmx
 from transduce.corpus.trees import linearise, marked_tags, marked_words, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
+from transduce.files import MANIFEST
 
 __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 
@@ -90,6 +91,8 @@ def within(files: Sequence[str]) -> list[str]:
         if not Path(file).is_dir():
             found.append(file)
             continue
+        if (Path(file) / MANIFEST).exists():  # a model, or what `prepare` wrote
+            raise UserError(f"{file} is a folder; name a file in it.")
         inside = sorted(str(path) for path in Path(file).rglob("[!.]*") if suffixes(str(path))[0] in TOGETHER)
         if not inside:
             raise UserError(f"{file} is a folder without files that hold two languages ({', '.join(TOGETHER)}).")
