@@ -77,7 +77,7 @@ def _rules(options: Options) -> "Rules":
     check_names((*options.only, *options.without), known)
     asked = [name for name in options.only or known if name not in options.without]
     if find_spec("py3langid") is None and set(asked) & set(LANGUAGE_RULES) - set(options.only):
-        say("Languages are not looked at: that needs another package, pip install py3langid.")
+        say("Languages are not looked at: that needs another package, pip install 'transduce[doctor]'.")
         asked = [name for name in asked if name not in LANGUAGE_RULES]
     for code, rule in zip(options.languages, LANGUAGE_RULES[1:], strict=True):
         if code and rule in asked and rule not in options.only and not identifier().label(code):
