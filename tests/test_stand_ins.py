@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from command_line import run
 from transduce.config import STAND_INS, DataConfig
-from transduce.corpus.clean import PLACEHOLDERS, Cleaning
+from transduce.corpus.clean import Cleaning
 from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.placeholders import intact, mask, original
 from transduce.corpus.placing import copied, restore
+from transduce.corpus.rules import PLACEHOLDERS
 from transduce.corpus.stand_ins import both, stand_in, stand_in_pairs, strays
 from transduce.decoding.documents import LOST, Plan
 from transduce.decoding.translator import Translation

@@ -187,9 +187,7 @@ class TrainConfig:
     patience: int = option(0, "validations without improvement before training stops; 0: never")
     seed: int = option(1, "of the initialisation, the order of the batches and dropout")
     threads: int = option(0, "CPU threads of a process; 0: one for every core", unit="threads")
-    shard: bool = option(
-        False, "with several processes: each keeps a part of the weights and of the optimiser's state only (FSDP)"
-    )
+    shard: bool = option(False, "each of several processes keeps only a part of weights and optimiser (FSDP)")
 
 
 @dataclass(frozen=True)
