@@ -7,7 +7,8 @@ The text is drawn from the phrasebook, greedy search, our own engine, a thread a
 it; then `transduce translate --on ray` does with two workers, of which three are killed (SIGKILL): one at any time, one
 in the middle of writing a shard, which is seen from the open file, one more when most shards are there. Then the whole
 call is killed in the middle and started again. Outputs are compared to the byte. `speed`: one and two workers in turns;
-lines a second from the begin of the first shard to the end of the last, without the start of Ray, which is told, too.
+lines a second from the begin of the first shard to the end of the last, without the start of Ray, which is told, too;
+and lines a second of the workers' CPU time, which other processes on the machine change less.
 """
 
 import argparse
@@ -94,11 +95,16 @@ def kills(command: list[str], folder: Path) -> None:
 def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
     """One and two workers in turns."""
     rates: dict[int, list[float]] = {1: [], 2: []}
+    costs: dict[int, list[float]] = {1: [], 2: []}
     for turn, workers in itertools.product(range(rounds), rates):
         began = time.time()
         process, shards = start(command, folder / f"{turn}-{workers}.txt", workers)
         times: dict[str, tuple[float, float]] = {}
+        used: dict[int, tuple[float, float]] = {}  # by each worker when it was first and last seen writing
         while process.poll() is None:
+            for pid in set(writers(shards).values()):
+                if seconds := cpu(pid):
+                    used[pid] = used.get(pid, (seconds, 0.0))[0], seconds
             for path in done(shards):
                 if path.name not in times:
                     try:
@@ -110,13 +116,28 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
         finish(process)
         first, last = min(begin for begin, _ in times.values()), max(end for _, end in times.values())
         rates[workers].append(lines / (last - first))
+        costs[workers].append(lines / sum(end - begin for begin, end in used.values()))
         print(
-            f"{workers} workers: {rates[workers][-1]:,.0f} lines/s, {first - began:.1f} s before the first", flush=True
+            f"{workers} workers: {rates[workers][-1]:,.0f} lines/s, {costs[workers][-1]:,.0f} a second of CPU time, "
+            f"{first - began:.1f} s before the first",
+            flush=True,
         )
     ratios = [two / one for one, two in zip(rates[1], rates[2], strict=True)]
     told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     print(f"medians {statistics.median(rates[1]):,.0f} and {statistics.median(rates[2]):,.0f} lines/s")
+    print(
+        f"medians {statistics.median(costs[1]):,.0f} and {statistics.median(costs[2]):,.0f} lines a second of CPU time"
+    )
     print(f"two workers to one, round by round: {told}; median {statistics.median(ratios):.2f}")
+
+
+def cpu(pid: int) -> float:
+    """Seconds that a process has computed; 0 if it has gone."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def start(command: list[str], output: Path, workers: int = 2) -> tuple[subprocess.Popen[bytes], Path]:
