@@ -34,7 +34,7 @@ lint: .venv/installed-dev
 	$(BIN)/mypy
 
 pytest: .venv/installed-dev | lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(FAST)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
 
 clean:
 	rm -rf .venv demo
