@@ -6,18 +6,19 @@ in a folder of its own that goes when it ends.
 
 import logging
 import os
+import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.errors import UserError
 from transduce.machine import cores
 
-LOCAL = "ray"
+LOCAL, CLIENT = "ray", "ray://"
 COMPLAINT = "complaint"  # a column of what workers return: a sentence, or nothing
 STORE = 160 << 20  # bytes for what is on its way between processes; Ray wants at least 75 MiB
 QUIET = {
@@ -43,19 +44,49 @@ def read_address(on: str) -> str:
     """The address of the cluster that --on names, "" for one on this machine; raises UserError for anything else."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
-    if on.startswith("ray://"):
+    if on.startswith(CLIENT):
         return on
     raise UserError(f"--on {on} is not known: give --on ray, or --on ray://HOST:PORT for a cluster.")
 
 
-@contextmanager
-def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """A block in which Ray runs, with the workers that there is room for; what was started for it ends with it.
+def conduct(address: str, workers: int | None, work: Callable[[Pool], None], *, gpus: bool = True) -> None:
+    """Do the work with Ray, which runs so long, and the workers that there is room for.
 
-    gpus: whether a worker can use one. Raises UserError if Ray isn't installed or the cluster can't be reached.
+    work: hands rows to workers; behind a client port, where Ray Data can't be used, it is done on the cluster itself.
+    gpus: whether a worker can use one. Raises UserError if Ray isn't installed or the cluster can't be reached, and
+    what `work` complains of.
     """
+    with _running(address, workers):
+        if address.startswith(CLIENT):
+            import ray
+
+            complaint = ray.get(
+                ray.remote(num_cpus=0, max_retries=0)(_work_there).remote(work, workers, gpus, Path.cwd())
+            )
+            if complaint:
+                raise UserError(complaint)
+        else:
+            _quieten()
+            work(_pool(workers, gpus))
+
+
+def _work_there(work: Callable[[Pool], None], workers: int | None, gpus: bool, home: Path) -> str:
+    """Do the work in a process on the cluster; what it complains of."""
+    try:
+        with working_in(home):
+            _quieten()
+            work(_pool(workers, gpus))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def _running(address: str, workers: int | None) -> Iterator[None]:
+    """A block in which Ray runs; what was started for it ends with it."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         import ray
         import ray.data
@@ -63,7 +94,7 @@ def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator
         raise UserError(f"--on ray needs {error.name}: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
     try:
-        with _silence():
+        with _silence(), nullcontext() if address else _own_token():
             if address:
                 _connect(address)
             else:
@@ -76,9 +107,8 @@ def running(address: str, workers: int | None, *, gpus: bool = True) -> Iterator
                     log_to_driver=False,
                     _temp_dir=folder,
                 )
-        _quieten()
         with redirect_stdout(sys.stderr):  # where Ray tells of workers that died
-            yield _pool(workers, gpus)
+            yield
     finally:
         ray.shutdown()
         if folder:
@@ -93,6 +123,35 @@ def raise_complaints(rows: Iterable[Mapping[str, Any]]) -> None:
     for row in rows:
         if row[COMPLAINT]:
             raise UserError(row[COMPLAINT])
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Have relative names mean in a worker what they mean where the call was started."""
+    try:
+        before = Path.cwd()
+        os.chdir(folder)
+    except OSError as error:
+        raise UserError(
+            f"A worker can't enter {folder}: {error.strerror}; all machines need the same files at the same place."
+        ) from None
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextmanager
+def _own_token() -> Iterator[None]:
+    """Let only this process and what it starts talk to the Ray that it starts, and leave no file with a key behind."""
+    before = {name: os.environ.get(name) for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {} if value is None else {name: value}
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from transduce.journal import say, telling
 from transduce.preparation import Prepared
 from transduce.scale.joining import join_prepared
 from transduce.scale.preparing import ENCODED, READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
-from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, raise_complaints, running
+from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, conduct, raise_complaints, working_in
 from transduce.scale.settling import settle
-from transduce.scale.shards import Plan, Shard, check_version
+from transduce.scale.shards import Plan, Shard, check_version, read_plan
 
 EACH = 4  # shards a worker, so that all end at about the same time
 
@@ -34,18 +34,23 @@ def prepare_on_ray(
     are missing. address: of a cluster, "" for the cores of this machine. shards: how many; 0: chosen. Raises UserError
     as preparing does, if Ray isn't installed, and if the folder holds another call's shards.
     """
+    if out.exists():
+        raise UserError(f"{out} exists already and is never overwritten; choose another name, or remove it.")
     folder = out.parent / f"{out.name}.shards"
-    with running(address, workers, gpus=False) as pool:
-        plan = plan_preparation(
-            data, folder, shards or (lambda _: EACH * pool.size), vocab_size=vocab_size, vocabulary=vocabulary
-        )
-        say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
-        _do_all(folder, plan, READ, read_shard_of_corpus, pool)
-        settle(folder, plan)
-        _do_all(folder, plan, ENCODED, encode_shard, pool)
-    prepared = join_prepared(folder, plan, out)
+    plan = functools.partial(plan_preparation, data, folder, vocab_size=vocab_size, vocabulary=vocabulary)
+    conduct(address, workers, functools.partial(_prepare, plan, folder, shards), gpus=False)
+    prepared = join_prepared(folder, read_plan(folder), out)
     shutil.rmtree(folder)
     return prepared
+
+
+def _prepare(make_plan: Callable[..., Plan], folder: Path, shards: int, pool: Pool) -> None:
+    """Both rounds of the shards that aren't there yet, and what is between."""
+    plan = make_plan(shards=shards or (lambda _: EACH * pool.size))
+    say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
+    _do_all(folder, plan, READ, read_shard_of_corpus, pool)
+    settle(folder, plan)
+    _do_all(folder, plan, ENCODED, encode_shard, pool)
 
 
 def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
@@ -58,7 +63,7 @@ def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shar
     done = ray.data.from_items(
         [{"number": number} for number in missing], override_num_blocks=len(missing)
     ).map_batches(
-        functools.partial(_do, folder=folder, plan=plan, do=do),
+        functools.partial(_do, folder=folder, plan=plan, do=do, home=Path.cwd()),
         batch_size=1,
         compute=ray.data.TaskPoolStrategy(size=pool.size),
         num_cpus=pool.cpus,
@@ -66,11 +71,12 @@ def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shar
     raise_complaints(telling(done.iter_rows(), f"of {len(missing):,} shards {round}"))
 
 
-def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool]) -> Row:
+def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool], home: Path) -> Row:
     complaint = ""
     try:
         check_version(plan)
-        do(folder, plan, Shard(int(row["number"][0]), plan.shards))
+        with working_in(home):
+            do(folder, plan, Shard(int(row["number"][0]), plan.shards))
     except UserError as error:
         complaint = str(error)
     return {"number": row["number"], COMPLAINT: [complaint]}

@@ -15,7 +15,7 @@ from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.decoding.translator import CHUNK
 from transduce.errors import UserError
 from transduce.journal import say, telling
-from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, raise_complaints, running
+from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, conduct, raise_complaints, working_in
 from transduce.scale.shards import Plan, Shard, check_version
 from transduce.scale.translating import (
     Job,
@@ -31,16 +31,17 @@ CHUNKS = 4  # of a shard, at most: what is translated again when a worker dies
 EACH = 4  # shards a worker at least, if the text is enough for that, so that all end at about the same time
 
 
-def read_shards(_: Row, input: str, folder: Path, plan: Plan) -> Iterator[Row]:
+def read_shards(_: Row, input: str, folder: Path, plan: Plan, home: Path) -> Iterator[Row]:
     """The lines of every shard that isn't there yet; the file is read once, no further ahead than Ray lets it."""
     try:
-        lines = without_byte_order_mark(read_lines(input))
-        for shard in plan.all():
-            [(begin, end)] = plan.cuts(shard)
-            some = list(islice(lines, end - begin))
-            if not find(folder, plan, shard):
-                text = "\n".join(some).encode()
-                yield {"number": [shard.number], "lines": [len(some)], "text": [text], COMPLAINT: [""]}
+        with working_in(home):
+            lines = without_byte_order_mark(read_lines(input))
+            for shard in plan.all():
+                [(begin, end)] = plan.cuts(shard)
+                some = list(islice(lines, end - begin))
+                if not find(folder, plan, shard):
+                    text = "\n".join(some).encode()
+                    yield {"number": [shard.number], "lines": [len(some)], "text": [text], COMPLAINT: [""]}
     except UserError as error:
         yield {"number": [0], "lines": [0], "text": [b""], COMPLAINT: [str(error)]}
 
@@ -48,8 +49,8 @@ def read_shards(_: Row, input: str, folder: Path, plan: Plan) -> Iterator[Row]:
 class Actor:
     """A model in a process of its own."""
 
-    def __init__(self, job: Job, folder: Path, plan: Plan, threads: int) -> None:
-        self._plan = plan
+    def __init__(self, job: Job, folder: Path, plan: Plan, threads: int, home: Path) -> None:
+        self._plan, self._home = plan, home
         self._load = functools.partial(ShardTranslator, job, folder, plan, threads)
 
     @functools.cached_property
@@ -63,7 +64,8 @@ class Actor:
             shard = Shard(int(row["number"][0]), self._plan.shards)
             lines = bytes(row["text"][0]).decode().split("\n") if row["lines"][0] else []
             try:
-                self._translator.translate(shard, lines)
+                with working_in(self._home):
+                    self._translator.translate(shard, lines)
             except UserError as error:
                 complaint = str(error)
         return {"number": row["number"], COMPLAINT: [complaint]}
@@ -80,17 +82,21 @@ def translate_on_ray(
     """
     folder = output.parent / f"{output.name}.shards"
     check_input(input)
-    with running(address, workers) as pool:
-        plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
-        there = sum(find(folder, plan, shard) is not None for shard in plan.all())
-        if there:
-            say(f"{there:,} of {plan.shards:,} shards are there already.")
-        say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
-        rows = _run(job, input, folder, plan, pool)
-        raise_complaints(telling(rows, f"of {plan.shards - there:,} shards translated"))
+    conduct(address, workers, functools.partial(_translate, job, input, folder, shards))
     joined = join_translations(folder, output)
     shutil.rmtree(folder)
     return joined
+
+
+def _translate(job: Job, input: str, folder: Path, shards: int, pool: Pool) -> None:
+    """Translate the shards that aren't there yet."""
+    plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
+    there = sum(find(folder, plan, shard) is not None for shard in plan.all())
+    if there:
+        say(f"{there:,} of {plan.shards:,} shards are there already.")
+    say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
+    rows = _run(job, input, folder, plan, pool)
+    raise_complaints(telling(rows, f"of {plan.shards - there:,} shards translated"))
 
 
 def shards_for(lines: int, workers: int) -> int:
@@ -103,7 +109,7 @@ def _run(job: Job, input: str, folder: Path, plan: Plan, pool: Pool) -> Iterator
     """A row for every shard that is translated, as it is done."""
     import ray.data
 
-    read = functools.partial(read_shards, input=input, folder=folder, plan=plan)
+    read = functools.partial(read_shards, input=input, folder=folder, plan=plan, home=Path.cwd())
     translated = (
         ray.data.from_items([0])
         .map_batches(read, batch_size=1, num_cpus=0)
@@ -113,7 +119,7 @@ def _run(job: Job, input: str, folder: Path, plan: Plan, pool: Pool) -> Iterator
             compute=ray.data.ActorPoolStrategy(size=pool.size),
             num_cpus=pool.cpus,
             num_gpus=pool.gpus,
-            fn_constructor_args=(job, folder, plan, max(1, pool.cpus)),
+            fn_constructor_args=(job, folder, plan, max(1, pool.cpus), Path.cwd()),
         )
     )
     yield from translated.iter_rows()
