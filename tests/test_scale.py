@@ -1,5 +1,6 @@
 """Shards, by hand and on Ray: whatever is cut, killed and done again, the result is that of one process."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -22,6 +23,9 @@ from corpora import reverse_texts
 from transduce import bundle, cli, preparation
 from transduce.config import CorpusConfig, DataConfig, configure
 from transduce.corpus.hashes import Hashes
+from transduce.corpus.holdout import HELD_OUT
+from transduce.corpus.pairs import Origin, Pair
+from transduce.corpus.spool import Spool, Texts
 from transduce.decoding.lines import Form
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK
@@ -32,7 +36,7 @@ from transduce.scale.preparing import encode_shard, plan_preparation, read_shard
 from transduce.scale.ray_cluster import read_address
 from transduce.scale.ray_preparing import prepare_on_ray
 from transduce.scale.ray_translating import shards_for, translate_on_ray
-from transduce.scale.settling import later, settle
+from transduce.scale.settling import REPEATED, later, settle, thinned
 from transduce.scale.shards import Shard, read_shard
 from transduce.scale.translating import Job
 from transduce.tokens.tokenizer import Tokenizer
@@ -264,13 +268,21 @@ corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, m
     st.booleans(),
     st.sampled_from([0.0, 2.0]),
     st.sampled_from([6, 256]),
+    st.sampled_from([(), ("near-duplicate", "copied")]),
 )
 @example(
-    [[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2, 5, (1, 1), 1, True, 0.0, 256
+    [[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2,
+    5,
+    (1, 1),
+    1,
+    True,
+    0.0,
+    256,
+    (),
 )
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_corpus_prepared_in_shards_is_the_same(
-    vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length
+    vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length, rules
 ):
     folder = tmp_path_factory.mktemp("prepared")
     files = []
@@ -280,7 +292,12 @@ def test_a_corpus_prepared_in_shards_is_the_same(
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         files.append(CorpusConfig(tuple(map(str, sides)), weight=number + 0.5))
     data = DataConfig(
-        corpora=tuple(files), holdout=holdout, deduplicate=deduplicate, max_ratio=max_ratio, max_length=max_length
+        corpora=tuple(files),
+        holdout=holdout,
+        deduplicate=deduplicate,
+        max_ratio=max_ratio,
+        max_length=max_length,
+        rules=rules,
     )
     alone = attempt(
         preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
@@ -308,6 +325,45 @@ def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
     preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
+def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
+    """Stretches that have slipped, unusual lengths, near repetitions, and placeholders that don't match."""
+    sources, targets = reverse_texts(3000, seed=7, longest=12)
+    pairs = list(zip(sources, targets, strict=True))
+    pairs = [*pairs[:1200], *zip(sources[1200:1400], targets[1203:1403], strict=True), *pairs[1400:]]
+    pairs[5] = pairs[40] = pairs[2900] = "ka {0} lo", "fe {0} zu"
+    pairs[6] = pairs[2950] = "ka {0} mi", "ga zu"
+    pairs[7], pairs[2990] = ("KA LO.", "FE ZU."), ("ka lo", "fe zu")
+    pairs[9] = "ka", " ".join(targets[:40])
+    many = [pair for pair in pairs for _ in range(4)]
+    (tmp_path / "c.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in many), encoding="utf-8")
+    rules = "misaligned", "length", "near-duplicate"
+    corpora = (CorpusConfig((str(tmp_path / "c.tsv"),)),)
+    data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
+    for name, options in {"twice": data, "once": dataclasses.replace(data, deduplicate=True)}.items():
+        (tmp_path / name).mkdir()
+        preparation.prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
+        in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)
+        assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
+
+
+def test_of_a_very_large_corpus_shards_give_the_texts_to_learn_from_that_one_spool_gives(tmp_path):
+    chance = np.random.default_rng(1)
+    pairs = [Pair(str(number), f"-{number}", Origin("", number)) for number in range(17_000)]
+    repeated = chance.random(len(pairs)) < 0.2
+    held_out = chance.random(len(pairs)) < 0.01
+    one = Spool(
+        tmp_path / "one", [pair for pair, again in zip(pairs, repeated, strict=True) if not again], hashed=False
+    )
+    one.parts[held_out[~repeated]] = HELD_OUT
+    shards = []
+    for begin, end in pairwise([0, 3_000, 3_001, 3_001, 11_500, len(pairs)]):
+        shards.append(Spool(tmp_path / f"{len(shards)}-{begin}", pairs[begin:end], hashed=False))
+        shards[-1].parts[held_out[begin:end]] = HELD_OUT
+        shards[-1].parts[repeated[begin:end]] = REPEATED
+    for every in range(1, 5):
+        assert list(Texts(thinned(shards, every), 1)) == list(Texts([one], 1, every))
 
 
 @given(st.lists(st.integers(0, 40)))

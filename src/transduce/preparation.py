@@ -124,7 +124,10 @@ def prepare(
                 again = Cleaning(cleaning.counts, cleaning.lines)  # what is left out of the same pairs that were read
                 pairs = clean(rewrite(spooled.pairs(), cleaning), rules_of(data), again)
                 spools[number] = Spool(aside / SPOOL / f"rewritten-{number}", pairs, hashed=False)
-        tokenizer = tokenizer or learn_vocabulary(data, spools, vocab_size(kept))
+        if not tokenizer:
+            every = read_to_learn(sum(map(len, spools)))
+            sources, targets = Texts(spools, 0, every), Texts(spools, 1, 1 if data.symbols else every)
+            tokenizer = learn_vocabulary(data, sources, targets, vocab_size(kept))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)  # that encodes with them
         for number, spooled in enumerate(spools):
@@ -268,15 +271,20 @@ def split_off(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> 
     return [pair for spool in spools for pair in spool.pairs(HELD_OUT)], sum(s.count(DROPPED) for s in spools)
 
 
-def learn_vocabulary(data: DataConfig, spools: Sequence[Spool], size: int) -> Tokenizer:
-    """Of what is trained on."""
-    # What the tokenizer takes of a very large corpus is taken of a part of it: each of its passes reads all texts.
-    every = max(1, sum(map(len, spools)) // (READ_TO_LEARN * SENTENCES))
-    targets: Collection[str] = Texts(spools, 1, every=1 if data.symbols else every)
+def read_to_learn(pairs: int) -> int:
+    """Of how many blocks of text one is read to learn a vocabulary of a corpus of so many pairs.
+
+    What the tokenizer takes of a very large corpus is taken of a part of it: each of its passes reads all texts.
+    """
+    return max(1, pairs // (READ_TO_LEARN * SENTENCES))
+
+
+def learn_vocabulary(data: DataConfig, sources: Collection[str], targets: Collection[str], size: int) -> Tokenizer:
+    """The vocabulary of what is trained on."""
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # a tree to come may be longer than any of these
     return Tokenizer.train(
-        Texts(spools, 0, every=every),
+        sources,
         targets,
         vocab_size=size,
         kind=data.tokenizer,

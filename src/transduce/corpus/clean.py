@@ -1,10 +1,11 @@
 """Which pairs are no use to train on: what breaks a rule is left out and counted, with the lines."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import not_
+from typing import Protocol
 
 from transduce.corpus.hashes import Hashes
 from transduce.corpus.pairs import Origin, Pair
@@ -56,13 +57,30 @@ class Cleaning:
         ]
 
 
-def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> Iterator[Pair]:
+class Seen(Protocol):
+    """Hashes that were there before."""
+
+    def add(self, hashes: Sequence[bytes]) -> list[bool]:
+        """Whether each was not there."""
+        ...
+
+
+def clean(
+    pairs: Iterable[Pair],
+    rules: Rules,
+    report: Cleaning,
+    *,
+    seen: Seen | None = None,
+    nearly_seen: Seen | None = None,
+    checker: Checker | None = None,
+) -> Iterator[Pair]:
     """The pairs that break no rule, unchanged and in order; the others are counted in `report`.
 
-    Repetitions are found within one call, by hashes of 64 bits: at most 20 bytes of memory per pair.
+    Repetitions are found within one call, by hashes of 64 bits: at most 20 bytes of memory per pair. seen, nearly_seen,
+    checker: for a part of a corpus, what knows of the rest of it.
     """
-    stream, checker = iter(pairs), None
-    seen, nearly_seen = Hashes(), Hashes()
+    stream = iter(pairs)
+    seen, nearly_seen = seen or Hashes(), nearly_seen or Hashes()
     while chunk := list(islice(stream, CHUNK)):
         report.read += len(chunk)
         sides = Sides([pair.source for pair in chunk], [pair.target for pair in chunk])

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from transduce import preparation
 from transduce.config import DataConfig, RunConfig, configure, flatten
 from transduce.corpus.clean import CHUNK, Cleaning, clean
-from transduce.corpus.hashes import Bits64, hash_text
+from transduce.corpus.hashes import Bits64
 from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.corpus.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
-from transduce.corpus.rules import LENGTH, NEAR_DUPLICATE
+from transduce.corpus.rules import Checker
 from transduce.corpus.spool import Spool
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
@@ -75,7 +75,8 @@ class Found(NamedTuple):
     names: list[str]  # of files
     files: NDArray[np.int32]  # (pairs,) numbers of names
     lines: NDArray[np.int64]  # (pairs,)
-    hashes: Bits64  # (pairs,) of source and target, to find repetitions by
+    hashes: Bits64  # (pairs,) of source and target, to find repetitions by; none if nothing is deduplicated
+    near: Bits64  # (pairs,) the same for what is nearly repeated
     left: dict[str, Left]  # by rule
     later: dict[str, list[int]]  # by rule, pairs that were left out when the clean ones were written
     read: int  # pairs in all
@@ -97,6 +98,18 @@ class _Noting(Cleaning):
     def count(self, rule: str, origin: Origin) -> None:
         super().count(rule, origin)
         self.first.setdefault(rule, self.passed)
+
+
+class _Kept:
+    """Writes hashes down, to be compared when those of all shards are there."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def add(self, hashes: Sequence[bytes]) -> list[bool]:
+        """Nothing is known of any."""
+        self._file.write(b"".join(hashes))
+        return [True] * len(hashes)
 
 
 @dataclass
@@ -123,8 +136,6 @@ def plan_preparation(
     vocab_size: 0 if the corpus decides. unit: pairs that stay together, as rules may look at that many at a time.
     """
     preparation.check_corpora(data)
-    if seen := sorted(set(data.rules) & {LENGTH, NEAR_DUPLICATE}):
-        raise UserError(f"data.rules={seen[0]} needs the whole corpus, not shards; `transduce doctor --fix` knows it.")
     data = preparation.with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
@@ -132,7 +143,7 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = _files([*(file for corpus in data.corpora for file in corpus.files), *data.valid])
+    files = _files([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
     languages = data.source, data.target
     return agree(
         folder,
@@ -157,8 +168,10 @@ def read_shard_of_corpus(folder: Path, plan: Plan, shard: Shard) -> bool:
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
-            part = _part(corpus.files, (data.source, data.target), *cut)
-            _read(part, data, aside / f"corpus-{number}")
+            languages = data.source, data.target
+            first = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
+            checker = Checker(preparation.rules_of(data), list(zip(*first, strict=True)))
+            _read(_part(corpus.files, languages, *cut), data, checker, aside / f"corpus-{number}")
 
     return write_once(place(folder, READ, shard), plan, write)
 
@@ -176,6 +189,7 @@ def open_found(folder: Path, shard: Shard, corpus: int) -> Found:
         np.fromfile(inner / "files", np.int32),
         np.fromfile(inner / "lines", np.int64),
         np.fromfile(inner / "hashes", "<u8"),
+        np.fromfile(inner / "near", "<u8"),
         left,
         found["later"],
         found["read"],
@@ -268,25 +282,26 @@ def parts_name(shard: Shard, corpus: int) -> str:
     return f"parts-{shard.name}-{corpus}"
 
 
-def _read(pairs: Iterator[Pair], data: DataConfig, folder: Path) -> None:
+def _read(pairs: Iterator[Pair], data: DataConfig, checker: Checker, folder: Path) -> None:
     """Write what is clean of a part of a corpus, and what is to be known of it, into a new folder."""
+    rules = preparation.rules_of(data)
     folder.mkdir()
     noting, later, names = _Noting(), _Later(), dict[str, int]()
     with (
         (folder / "files").open("wb") as files,
         (folder / "lines").open("wb") as lines,
         (folder / "hashes").open("wb") as hashes,
+        (folder / "near").open("wb") as near,
     ):
 
         def numbered() -> Iterator[Pair]:
             """The pairs with their numbers as lines; where they come from is written beside."""
             # What repeats is found when all shards are read.
-            for pair in clean(pairs, preparation.rules_of(data)._replace(deduplicate=False), noting):
-                source, target, (file, line) = pair
+            for pair in clean(pairs, rules, noting, seen=_Kept(hashes), nearly_seen=_Kept(near), checker=checker):
+                file, line = pair.origin
                 files.write(names.setdefault(file, len(names)).to_bytes(4, sys.byteorder))
                 lines.write(line.to_bytes(8, sys.byteorder))
-                hashes.write(hash_text(f"{source}\n{target}"))
-                yield Pair(source, target, Origin(file, noting.passed))
+                yield pair._replace(origin=Origin(file, noting.passed))
                 noting.passed += 1
 
         preparation.spool(folder / SPOOL, numbered(), data, later)

@@ -7,6 +7,7 @@
 It reads hashes (24 bytes a pair), and text only where it learns the vocabulary or takes what is held out.
 """
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,8 @@ from transduce.config import DataConfig
 from transduce.corpus.clean import LINES_KEPT, Cleaning
 from transduce.corpus.hashes import Bits64
 from transduce.corpus.pairs import Origin
-from transduce.corpus.rules import DUPLICATE
+from transduce.corpus.rules import DUPLICATE, NEAR_DUPLICATE
+from transduce.corpus.spool import CHUNK, Spool, Texts
 from transduce.errors import UserError
 from transduce.scale.preparing import (
     READ,
@@ -87,8 +89,7 @@ def _settle(folder: Path, plan: Plan, aside: Path) -> None:
     events: list[_Event] = []
     for number, corpus in enumerate(corpora):
         events += _left_out(number, corpus)
-        repeats = later(np.concatenate([found.hashes for found in corpus])) if data.deduplicate else None
-        events += _of_all(number, corpus, repeats)
+        events += _of_all(number, corpus, data)
     cleaning = _together(events)
     cleaning.read = sum(found.read for corpus in corpora for found in corpus)
     names = [_names(corpus) for corpus in corpora]
@@ -113,11 +114,27 @@ def _settle(folder: Path, plan: Plan, aside: Path) -> None:
     (aside / SETTLED_FILE).write_text(json.dumps(settled, ensure_ascii=False), encoding="utf-8")
 
 
-def _vocabulary(data: DataConfig, plan: Plan, corpora: Sequence[Sequence[Found]], kept: int) -> Tokenizer:
+def _vocabulary(data: DataConfig, plan: Plan, corpora: Sequence[Sequence[Found]], trained_on: int) -> Tokenizer:
     if plan.call["vocabulary"]:
         return Tokenizer.load(plan.call["vocabulary"])
-    size = plan.call["data.vocab_size"] or sizing.sizes_for(kept).vocab_size
-    return preparation.learn_vocabulary(data, [found.spool for corpus in corpora for found in corpus], size)
+    size = plan.call["data.vocab_size"] or sizing.sizes_for(trained_on).vocab_size
+    spools = [[found.spool for found in corpus] for corpus in corpora]
+    kept = sum(int(np.count_nonzero(spool.parts != REPEATED)) for corpus in spools for spool in corpus)
+    some = [spool for corpus in spools for spool in thinned(corpus, preparation.read_to_learn(kept))]
+    targets = Texts([spool for corpus in spools for spool in corpus] if data.symbols else some, 1)
+    return preparation.learn_vocabulary(data, Texts(some, 0), targets, size)
+
+
+def thinned(shards: Sequence[Spool], every: int) -> list[Spool]:
+    """The shards of a corpus with as many of their pairs as one spool of it gives with one block of so many."""
+    copies, before = [], 0
+    for spool in shards:
+        kept = spool.parts != REPEATED
+        blocks = (before + np.cumsum(kept) - 1) // CHUNK
+        copies.append(copy.copy(spool))
+        copies[-1].parts = np.where(blocks % every == 0, spool.parts, REPEATED).astype(np.int8)
+        before += int(np.count_nonzero(kept))
+    return copies
 
 
 def _left_out(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
@@ -129,18 +146,24 @@ def _left_out(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
         before += len(found.lines)
 
 
-def _of_all(corpus: int, shards: Sequence[Found], repeats: NDArray[np.bool_] | None) -> Iterator[_Event]:
+def _of_all(corpus: int, shards: Sequence[Found], data: DataConfig) -> Iterator[_Event]:
     """What is left out by rules that come after those: what repeats an earlier pair, and the parts say so, first."""
+    repeats, nearly = np.zeros((2, sum(len(found.lines) for found in shards)), dtype=bool)
+    if data.deduplicate:
+        repeats[:] = later(np.concatenate([found.hashes for found in shards]))
+    if NEAR_DUPLICATE in data.rules:
+        nearly[~repeats] = later(np.concatenate([found.near for found in shards])[~repeats])
     begin = 0
     for found in shards:
-        count = len(found.lines)
-        repeated = repeats[begin : begin + count] if repeats is not None else np.zeros(count, dtype=bool)
+        its = slice(begin, begin + len(found.lines))
+        repeated = repeats[its] | nearly[its]
         found.spool.parts[repeated[found.spooled]] = REPEATED
-        for rule, numbers in {DUPLICATE: np.flatnonzero(repeated), **_others(found, repeated)}.items():
+        numbered = {DUPLICATE: np.flatnonzero(repeats[its]), NEAR_DUPLICATE: np.flatnonzero(nearly[its])}
+        for rule, numbers in (numbered | _others(found, repeated)).items():
             if len(numbers):
                 lines = [found.origin(number) for number in numbers[:LINES_KEPT].tolist()]
                 yield _Event((corpus, begin + int(numbers[0]), 1), rule, len(numbers), lines)
-        begin += count
+        begin += len(found.lines)
 
 
 def _others(found: Found, repeated: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
