@@ -20,7 +20,7 @@ class Identifier:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
         except ImportError:
             raise UserError(
-                "Telling languages apart needs another package: pip install 'transduce[doctor]'; or leave its rules out: "
+                "Telling languages apart needs a package: pip install 'transduce[doctor]'; or leave its rules out: "
                 "swapped, source-language, target-language."
             ) from None
         self._model = LanguageIdentifier.from_model_file(MODEL_FILE)
