@@ -6,12 +6,11 @@ in a folder of its own that goes when it ends.
 
 import logging
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +93,7 @@ def _running(address: str, workers: int | None) -> Iterator[None]:
         raise UserError(f"--on ray needs {error.name}: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
     try:
-        with _silence(), nullcontext() if address else _own_token():
+        with _silence():
             if address:
                 _connect(address)
             else:
@@ -139,19 +138,6 @@ def working_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
-
-
-@contextmanager
-def _own_token() -> Iterator[None]:
-    """Let only this process and what it starts talk to the Ray that it starts, and leave no file with a key behind."""
-    before = {name: os.environ.get(name) for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ |= {} if value is None else {name: value}
 
 
 @contextmanager
