@@ -44,13 +44,18 @@ OPTIONAL = {
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
-LATE = {  # a model folder is described, and translates with a fast engine, without torch
+LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("bundle", "model.build"),
     ("decoding.loading", "decoding.engines.attention"),
     ("decoding.loading", "decoding.engines.int8"),
     ("decoding.loading", "decoding.engines.onnx"),
     ("decoding.loading", "decoding.engines.torch"),
     ("decoding.engines.fast", "decoding.engines.making"),
+    ("decoding.lines", "decoding.documents"),
+    ("corpus.pairs", "corpus.facing"),
+    ("corpus.pairs", "corpus.tmx"),
+    ("corpus.pairs", "corpus.documents.po"),
+    ("corpus.pairs", "corpus.documents.xliff"),
 }
 
 

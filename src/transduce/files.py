@@ -238,10 +238,10 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in names if name != MANIFEST)
 
 
-def digest(path: Path) -> str:
-    """The hexadecimal SHA-256 of a file, which is not held in memory."""
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """The hexadecimal digest of a file, which is not held in memory."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _sync(path: Path) -> None:

@@ -9,7 +9,6 @@ from transduce.corpus.placeholders import mask
 from transduce.corpus.plain import display_name, read_pieces
 from transduce.errors import UserError
 
-SUBTITLES, PAGES = (".srt", ".vtt"), (".html", ".htm", ".xhtml")
 TOGETHER = 0.5  # of the shorter of two cues that must be shown at the same time
 NEAR = 20  # cues of one side that may share their time with one of the other
 

@@ -6,9 +6,6 @@ from itertools import chain, count, repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.corpus.documents.po import read_translated_po
-from transduce.corpus.documents.xliff import read_translated_xliff
-from transduce.corpus.facing import PAGES, SUBTITLES, read_page_pairs, read_subtitle_pairs
 from transduce.corpus.jsonl import read_jsonl
 from transduce.corpus.plain import (
     STANDARD_INPUT,
@@ -18,7 +15,6 @@ from transduce.corpus.plain import (
     suffixes,
     without_byte_order_mark,
 )
-from transduce.corpus.tmx import read_tmx
 from transduce.corpus.trees import linearise, marked_tags, marked_words, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
 from transduce.errors import UserError
@@ -28,6 +24,7 @@ __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 
 TREES = ".mrg"
 DOCUMENTS = (".po", ".tmx", ".xlf", ".xliff")  # that hold both languages
+SUBTITLES, PAGES = (".srt", ".vtt"), (".html", ".htm", ".xhtml")  # that face each other, a language each
 TOGETHER = (".tsv", ".jsonl", *DOCUMENTS)  # what may be given several files at a time
 BILINGUAL = (*TOGETHER, TREES)
 SUPPORTED = (
@@ -108,9 +105,11 @@ def are_documents(files: Sequence[str]) -> bool:
 def _facing(source: str, target: str) -> Callable[[str, str], Iterator[tuple[str, str, int]]] | None:
     """What reads two documents that face each other, if they are such."""
     formats = {suffixes(source)[0], suffixes(target)[0]}
-    if formats <= {*SUBTITLES}:
-        return read_subtitle_pairs
-    return read_page_pairs if formats <= {*PAGES} else None
+    if not (formats <= {*SUBTITLES} or formats <= {*PAGES}):
+        return None
+    from transduce.corpus.facing import read_page_pairs, read_subtitle_pairs  # too slow for every start, as below
+
+    return read_subtitle_pairs if formats <= {*SUBTITLES} else read_page_pairs
 
 
 def _numbered(file: str, found: tuple[str, str, int]) -> Pair:
@@ -148,10 +147,16 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
         case ".jsonl":
             return map(_pair, read_jsonl(file, languages), map(Origin, repeat(display_name(file)), count(1)))
         case ".tmx":
+            from transduce.corpus.tmx import read_tmx
+
             return map(_numbered, repeat(file), read_tmx(file, display_name(file), languages))
         case ".po":
+            from transduce.corpus.documents.po import read_translated_po
+
             return map(_numbered, repeat(file), read_translated_po(read_pieces(file), display_name(file), languages[1]))
         case ".xlf" | ".xliff":
+            from transduce.corpus.documents.xliff import read_translated_xliff
+
             found = read_translated_xliff(read_pieces(file), display_name(file), *languages)
             return map(_numbered, repeat(file), found)
         case suffix if suffix in (*SUBTITLES, *PAGES):

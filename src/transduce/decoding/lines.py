@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from transduce.config import DataConfig
-from transduce.decoding.documents import translate_paragraphs
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation, Translator
 
@@ -43,6 +42,8 @@ def translate_all(
         return translator.translate_lines(
             lines, n_best=form.n_best, align=form.alignment, glossary=glossary, first=first
         )
+    from transduce.decoding.documents import translate_paragraphs  # too slow for a line
+
     return translate_paragraphs(
         translator,
         lines,

@@ -46,10 +46,8 @@ def update(
     train: TrainConfig,
 ) -> Outcome:
     """Learn from the micro-batches of one update as if they were one batch."""
-    passes, total = (
-        [Pass(batch, place) for place, batch in enumerate(batches)],
-        sum(each.num_tokens for each in batches),
-    )
+    passes = [Pass(batch, place) for place, batch in enumerate(batches)]
+    total = sum(batch.num_tokens for batch in batches)
     return update_together(model, optimizer, passes, total, ALONE, step=step, rate=rate, train=train)
 
 

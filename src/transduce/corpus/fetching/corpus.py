@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.corpus.fetching.archive import members, optional_members, readable
-from transduce.corpus.fetching.download import digest, download
+from transduce.corpus.fetching.download import download
 from transduce.corpus.fetching.table import Corpus, Download, Part, Side
 from transduce.corpus.fetching.texts import Written, write_text
 from transduce.errors import UserError
-from transduce.files import ASIDE, to_json, verify, write_folder
+from transduce.files import ASIDE, digest, to_json, verify, write_folder
 
 SOURCE, FACTS = "SOURCE.md", "source.json"
 LARGEST_NOTE = 1 << 20  # bytes of a licence that are kept

@@ -7,7 +7,6 @@
 Proxies are those of the environment (https_proxy, no_proxy).
 """
 
-import hashlib
 import http.client
 import json
 import os
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 
 from transduce.corpus.fetching.table import Download
 from transduce.errors import UserError
-from transduce.files import is_full, write_text
+from transduce.files import digest, is_full, write_text
 from transduce.journal import Display, Transfer, say
 
 TIMEOUT = 30.0  # seconds without a byte
@@ -87,12 +86,6 @@ def file_name(url: str) -> str:
     address = urlsplit(url)
     name = f"{address.hostname}{address.path}" + (f"?{address.query}" if address.query else "")
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name).lstrip(".")
-
-
-def digest(path: Path, algorithm: str = "sha256") -> str:
-    """The hexadecimal digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
