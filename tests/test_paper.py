@@ -292,6 +292,7 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert "±" in cells["base"][6] and cells["B d_k=32"][8][0] in "+-" and cells["C N=2"][6] == "–"
     paths = table.write(tmp_path)
     assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 |" in paths[0].read_text()
+    assert paths[2].stat().st_size > 1000
     assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
     shutil.rmtree(one.folder)
     (left,) = experiments.results(chosen[0], tmp_path)

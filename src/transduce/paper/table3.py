@@ -1,13 +1,25 @@
 """Table 3 of the paper: variations on the Transformer, with its figures and ours."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
 from transduce.config import ModelConfig
 from transduce.model.build import count_parameters
-from transduce.paper.experiments import RESOLVED, Experiment, difference, figure, refuse_varied, results
+from transduce.paper.experiments import (
+    RESOLVED,
+    Experiment,
+    Result,
+    difference,
+    figure,
+    refuse_varied,
+    results,
+)
 from transduce.paper.tables import Table
 
 BASE = ModelConfig()
@@ -131,7 +143,7 @@ def experiments(given: Mapping[str, Any]) -> list[Experiment]:
 
 
 def table(given: Mapping[str, Any], folder: Path) -> Table:
-    """The paper's rows, our parameters, and the means of the runs that `folder` holds."""
+    """The paper's rows, our parameters, and the means of the runs that `folder` holds, drawn in table3.png."""
     found = {row.name: results(one, folder) for row, one in zip(ROWS, experiments(given), strict=True)}
     base = figure([run.bleu for run in found["base"]])
     cells, data = [], []
@@ -162,4 +174,32 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
                 "runs": [run.as_json() for run in runs],
             }
         )
-    return Table("table3", "Table 3: variations on the Transformer", HEADINGS, cells, NOTES, data, made_by)
+    pictures = ("table3.png",) if found["base"] and len(made_by) > len(found["base"]) else ()
+    for name in pictures:
+        draw(folder / name, found)
+    return Table("table3", "Table 3: variations on the Transformer", HEADINGS, cells, NOTES, data, made_by, pictures)
+
+
+def draw(path: Path, found: Mapping[str, Sequence[Result]]) -> None:
+    """What each variation changes, in the paper and in our runs, by name; there must be runs of the base model."""
+    base, *rows = [row for row in ROWS if found[row.name]]
+    picture = Picture(figsize=(10, 0.8 + 0.28 * len(rows)), layout="constrained")
+    perplexity, bleu = picture.subplots(1, 2, sharey=True)
+    measures: tuple[tuple[Axes, Callable[[Printed | Result], float], str], ...] = (
+        (perplexity, lambda each: math.log(each.perplexity), "perplexity, difference of logarithms"),
+        (bleu, lambda each: each.bleu, "BLEU, difference"),
+    )
+    for axes, measure, label in measures:
+        ours = {row.name: figure([measure(run) for run in found[row.name]]) for row in (base, *rows)}
+        printed = [measure(row.printed) - measure(base.printed) for row in rows]
+        means = [ours[row.name].mean - ours[base.name].mean for row in rows]
+        spread = [ours[row.name].deviation for row in rows]  # nan draws nothing
+        axes.axvline(0, color="0.7", linewidth=1)
+        axes.plot(printed, range(len(rows)), "o", markerfacecolor="none", color="black", label="the paper's")
+        axes.errorbar(means, range(len(rows)), xerr=spread, fmt="o", markersize=5, label="of our runs")
+        axes.set(xlabel=f"{label} to the base model")
+        axes.grid(alpha=0.3)
+    perplexity.set_yticks(range(len(rows)), [f"{row.group} {row.changes}".strip() for row in rows])
+    perplexity.invert_yaxis()
+    perplexity.legend(frameon=False)
+    picture.savefig(path, dpi=120)

@@ -1,0 +1,97 @@
+"""What smaller models cost in quality and gain in speed: BLEU against sentences a second, text in, text out.
+
+    python benchmarks/front.py SOURCE REFERENCE MODEL... [--threads 2] [--repeats 5] [--plot front.png]
+
+The first model is what the others are compared with: `--model NAME=FOLDER` gives a name other than the folder's, and
+`--beam-size` the beams that all are searched with. All translate the same lines by the engine that `translate` would
+choose; loading and a first pass come before. They take turns, `--repeats` times; medians, with the smallest and the
+largest of the ratios. BLEU's difference is tested by the paired bootstrap of Koehn (2004).
+"""
+
+import argparse
+import statistics
+import time
+from typing import NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+
+import transduce
+from transduce.bundle import read_config
+from transduce.corpus.plain import read_lines
+from transduce.evaluation.scores import compare
+
+
+class Point(NamedTuple):
+    """A model searched with one beam, on the plot."""
+
+    label: str
+    speed: float  # sentences a second
+    bleu: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("reference")
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="a folder, or NAME=FOLDER")
+    parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--plot", help="a picture to write")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    sources, references = list(read_lines(arguments.source)), list(read_lines(arguments.reference))
+    translators, sizes = {}, {}
+    for each in arguments.models:
+        name, _, folder = each.rpartition("=")
+        for beam_size in arguments.beam_size:
+            label = f"{name or folder}, beam {beam_size}"
+            translators[label] = transduce.load(
+                folder, {"decode.beam_size": beam_size}, device="cpu", threads=arguments.threads
+            )
+            shape = read_config(folder).model
+            sizes[label] = f"{shape.num_encoder_layers} + {shape.num_decoder_layers}, {shape.d_model}"
+    found = {label: [one.text for one in ours.translate(sources)] for label, ours in translators.items()}
+    seconds: dict[str, list[float]] = {label: [] for label in translators}
+    for _ in range(arguments.repeats):
+        for label, ours in translators.items():
+            began = time.perf_counter()
+            ours.translate(sources)
+            seconds[label].append(time.perf_counter() - began)
+    first = next(iter(translators))
+    print(f"{len(sources):,} sentences, {arguments.threads} threads, torch {torch.__version__}, "
+          f"{time.strftime('%Y-%m-%d')}\n")  # fmt: skip
+    print("| model | layers, width | engine | sentences/s | in those of the first | BLEU | difference (p) |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    points = []
+    for label, each in seconds.items():
+        ratios = sorted(theirs / ours for ours, theirs in zip(each, seconds[first], strict=True))
+        bleu = compare(found[first], found[label], references)[0]
+        points.append(Point(label, len(sources) / statistics.median(each), bleu.second.value))
+        ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+        other = f"{bleu.second.value - bleu.first.value:+.2f} ({bleu.p_value:.3f})" if label != first else ""
+        print(f"| {label} | {sizes[label]} | {translators[label].engine.name} | {points[-1].speed:.0f} | {ratio} "
+              f"| {points[-1].bleu:.2f} | {other} |")  # fmt: skip
+    if arguments.plot:
+        draw(arguments.plot, points)
+
+
+def draw(path: str, points: list[Point]) -> None:
+    """All points, and a line through those that no other one beats in both."""
+    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    front = [one for one in points if not any(each.speed > one.speed and each.bleu > one.bleu for each in points)]
+    front.sort(key=lambda point: point.speed)
+    axes.plot([one.speed for one in front], [one.bleu for one in front], color="0.7", zorder=0)
+    for one in points:
+        axes.plot(one.speed, one.bleu, "o", color="C0")
+        axes.annotate(one.label, (one.speed, one.bleu), xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set(xscale="log", xlabel="sentences a second, two threads", ylabel="BLEU")
+    axes.margins(x=0.2, y=0.15)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
