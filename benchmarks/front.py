@@ -2,15 +2,15 @@
 
     python benchmarks/front.py SOURCE REFERENCE MODEL... [--threads 2] [--repeats 5] [--plot front.png]
 
-The first model is what the others are compared with: `--model NAME=FOLDER` gives a name other than the folder's, and
-`--beam-size` the beams that all are searched with. All translate the same lines by the engine that `translate` would
-choose; loading and a first pass come before. They take turns, `--repeats` times; medians, with the smallest and the
-largest of the ratios. BLEU's difference is tested by the paired bootstrap of Koehn (2004).
+The first model is what the others are compared with; NAME=FOLDER gives a model a name other than its folder's. All translate
+the same lines, with every --beam-size, by the engine that `translate` would choose; loading and a first pass come
+before. They take turns, --repeats times; medians, with the smallest and the largest of the ratios. BLEU's difference is tested by the paired bootstrap of Koehn (2004).
 """
 
 import argparse
 import statistics
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -50,7 +50,7 @@ def main() -> None:
             translators[label] = transduce.load(
                 folder, {"decode.beam_size": beam_size}, device="cpu", threads=arguments.threads
             )
-            shape = read_config(folder).model
+            shape = read_config(Path(folder)).model
             sizes[label] = f"{shape.num_encoder_layers} + {shape.num_decoder_layers}, {shape.d_model}"
     found = {label: [one.text for one in ours.translate(sources)] for label, ours in translators.items()}
     seconds: dict[str, list[float]] = {label: [] for label in translators}
