@@ -29,6 +29,8 @@ from transduce.decoding.engines.torch import TorchEngine
 from transduce.errors import UserError
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation import open_prepared
+from transduce.tokens import shortlist
 
 SMALL = ModelConfig(
     vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
@@ -219,6 +221,33 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
     scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
     ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
     assert theirs > ours - 0.5
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd):
+    sources = reverse_texts(40, seed=3)[0]
+    free = transduce.load(trained, engine="ctranslate2")
+    monkeypatch.setattr(shortlist, "COMMON", 20)
+    for _ in range(2):
+        bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
+    assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
+    assert len(list(cache.iterdir())) == 2 and capfd.readouterr().err.count("Learning from") == 1
+    learnt = shortlist.learn(open_prepared(trained / "data").mixture, free.tokenizer.source_size, joint=True)
+    for source in sources:
+        [row] = free.tokenizer.encode_source([source])
+        [[found]] = bound.engine.search([Request([source], [row], [9])], replace(bound.config, shortlist=True), 1)
+        assert set(found[0].tokens) <= set(learnt.common).union(*(learnt.pieces[piece] for piece in row))
+
+
+@pytest.mark.usefixtures("cache")
+def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tmp_path, capfd):
+    shutil.copytree(trained, tmp_path / "model", ignore=shutil.ignore_patterns("data"))
+    options = {"decode.shortlist": True}
+    assert transduce.load(tmp_path / "model", options).engine.name == "torch"
+    said = capfd.readouterr().err
+    assert f"there is no {tmp_path / 'model' / 'data'}" in said and "chooses from all pieces" in said
+    with pytest.raises(UserError, match="is learnt from what a model was trained on"):
+        transduce.load(tmp_path / "model", options, engine="ctranslate2")
 
 
 @pytest.mark.usefixtures("cache")

@@ -198,6 +198,7 @@ class DecodeConfig:
     length_penalty: float = option(0.6, "alpha of ((5 + length) / 6) ^ alpha", paper="0.6")
     max_extra_tokens: int = option(50, "a translation's length may exceed the source's by", unit="tokens", paper="50")
     max_tokens: int = option(4096, "source tokens of all hypotheses translated at once", unit="tokens", least=1)
+    shortlist: bool = option(False, "the fast engine chooses from pieces that went with the source's in training")
 
 
 @dataclass(frozen=True)

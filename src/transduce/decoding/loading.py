@@ -1,6 +1,7 @@
 """A translator from model folders."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ def load(
             return found
         if engine == "ctranslate2":
             raise UserError(f"{paths[0]} can't have the engine ctranslate2: {found}.")
+    if decode.shortlist:
+        say("decode.shortlist is for the fast engine; our own search chooses from all pieces.")
     from transduce.decoding.engines.attention import alignment_layer
     from transduce.decoding.engines.torch import TorchEngine
 
@@ -126,6 +129,7 @@ def _fast(
     try:
         if device is None and not asked and has_gpu():
             return "our own search uses the GPU"
+        config = replace(config, decode=replace(config.decode, shortlist=decode.shortlist))
         found = fast_engine(paths[0], config, threads, keep=not asked)
     except (ImportError, LookupError, OSError, RuntimeError, UserError, ValueError) as error:
         why = f"it can't be made: {str(error).rstrip('.')}"

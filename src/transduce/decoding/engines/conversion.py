@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config import BOS, EOS, PAD, UNK, ModelConfig
-from transduce.decoding.engines.ctranslate2 import max_positions
+from transduce.decoding.engines.ctranslate2 import SHORTLIST, max_positions
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
+from transduce.tokens.shortlist import Shortlist
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
 
@@ -82,6 +83,13 @@ def convert(
     spec.validate()
     spec.optimize(quantization=None if compute_type == "float32" else compute_type)
     spec.save(str(folder))
+
+
+def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
+    """Beside a converted model whose pieces are numbers: what `use_vmap` lets it choose from."""
+    lines = [("", shortlist.common), *((str(piece), each) for piece, each in enumerate(shortlist.pieces) if each)]
+    text = "".join(f"{piece}\t{' '.join(map(str, each))}\n" for piece, each in lines)
+    (folder / SHORTLIST).write_text(text, encoding="ascii")
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:

@@ -14,6 +14,7 @@ from transduce.profiling import phase
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
 CHECK = "check.json"  # beside a converted model: how it compares with our own search
 POSITIONS = 4096  # that a converted model knows, where ours knows any
+SHORTLIST = "vmap.txt"  # its name for what a search may choose from
 
 
 def max_positions(config: ModelConfig) -> int:
@@ -37,7 +38,7 @@ class CTranslate2Engine:
         """threads: so many requests are searched at the same time, each by one thread."""
         import ctranslate2
 
-        self.name = f"CTranslate2, {compute_type}"
+        self.name = f"CTranslate2, {compute_type}" + ", shortlist" * (folder / SHORTLIST).exists()
         self.max_positions: int | None = max_positions
         self._translator = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
@@ -70,6 +71,7 @@ class CTranslate2Engine:
                 max_decoding_length=max(max(request.limits), 1),
                 min_decoding_length=0,
                 suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
+                use_vmap=config.shortlist,
                 asynchronous=True,
             )
             for request in requests

@@ -37,11 +37,12 @@ def refusal(config: RunConfig, folder: Path) -> str:
 def fast_engine(folder: Path, config: RunConfig, threads: int, *, keep: bool) -> CTranslate2Engine | None:
     """From the cache, or made now; None if what can be made translates worse than our own search.
 
-    The model is one without `refusal`. Where it can't be kept, UserError is raised if `keep`; otherwise it is made for
-    this once. Whatever else goes wrong in making it is raised, too.
+    The model is one without `refusal`; whether it has a shortlist is config.decode's, the rest as it was trained. Where
+    it can't be kept, UserError is raised if `keep`; otherwise it is made for this once. Whatever else goes wrong in
+    making it is raised, too.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
-    place = cache / _key(folder)
+    place = cache / _key(folder, shortlist=config.decode.shortlist)
     with contextlib.ExitStack() as stack:  # an engine that is loaded needs no files
         compute_type = _kept(place)
         if compute_type is None:
@@ -66,8 +67,8 @@ def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def _key(folder: Path) -> str:
-    what = f"{FORMAT} {version('ctranslate2')} {digest(folder / MANIFEST)}"
+def _key(folder: Path, *, shortlist: bool) -> str:
+    what = f"{FORMAT} {version('ctranslate2')} {digest(folder / MANIFEST)}" + " shortlist" * shortlist
     return hashlib.sha256(what.encode()).hexdigest()[:32]
 
 

@@ -7,14 +7,18 @@ from typing import NamedTuple
 from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.decoding.engines.attention import alignment_layer
-from transduce.decoding.engines.conversion import convert
+from transduce.decoding.engines.conversion import convert, write_shortlist
 from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine, max_positions
 from transduce.decoding.engines.engine import Found, Request, penalty
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.held_out import held_out
 from transduce.decoding.translator import Translator, batches
+from transduce.errors import UserError
 from transduce.files import to_json
 from transduce.journal import say
+from transduce.preparation import is_prepared, open_prepared
+from transduce.tokens.shortlist import Shortlist, learn
+from transduce.tokens.tokenizer import Tokenizer
 
 CHECKED = 128  # sentences
 TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by
@@ -38,9 +42,12 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     requests = _requests(Translator(own, model.tokenizer, config.decode), sources)
     expected = list(own.search(requests, config.decode, 1))
     check, layer = Check("", 0, 0, math.nan), alignment_layer(model)
+    shortlist = _shortlist(folder, config, model.tokenizer) if config.decode.shortlist else None
     for compute_type in COMPUTE_TYPES:
         try:
             convert(model.model, config.model, out, compute_type, layer)
+            if shortlist:
+                write_shortlist(shortlist, out)
             engine = CTranslate2Engine(out, compute_type, max_positions(config.model), threads)
             found = list(engine.search(requests, config.decode, 1))
         except (RuntimeError, ValueError) as error:  # this processor can't
@@ -57,6 +64,16 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     else:
         say("Our own search is used.")
     (out / CHECK).write_text(to_json(check._asdict()), encoding="utf-8")
+
+
+def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortlist:
+    """From what the model was trained on; raises UserError if that is gone."""
+    places = [folder / bundle.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
+    for place in places:
+        if is_prepared([str(place)]):
+            say(f"Learning from {place} which pieces go with which")
+            return learn(open_prepared(place).mixture, tokenizer.source_size, joint=tokenizer.joint)
+    raise UserError(f"decode.shortlist is learnt from what a model was trained on, and there is no {places[0]}")
 
 
 def _compare(
