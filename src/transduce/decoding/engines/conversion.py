@@ -86,8 +86,11 @@ def convert(
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Beside a converted model whose pieces are numbers: what `use_vmap` lets it choose from."""
-    lines = [("", shortlist.common), *((str(piece), each) for piece, each in enumerate(shortlist.pieces) if each)]
+    """Beside a converted model whose pieces are numbers: what `use_vmap` lets it choose from.
+
+    The engine adds BOS, EOS and UNK; PAD must be there, too, since the search forbids it by its place among the rest.
+    """
+    lines = [("", [PAD, *shortlist.common]), *((str(piece), each) for piece, each in enumerate(shortlist.pieces) if each)]
     text = "".join(f"{piece}\t{' '.join(map(str, each))}\n" for piece, each in lines)
     (folder / SHORTLIST).write_text(text, encoding="ascii")
 
