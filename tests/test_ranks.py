@@ -1,5 +1,6 @@
 """Training by several processes learns what one does, and ends as one."""
 
+import contextlib
 import functools
 import os
 import random
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 import together
 from command_line import run
 from corpora import write_texts
+from transduce import lifeline
 from transduce.config import configure
 from transduce.errors import UserError
 from transduce.journal import Event, read_events
@@ -108,15 +110,17 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
 
 
 def test_strangers_and_the_dead_are_not_taken_for_ranks():
-    listener, found = Listener(["127.0.0.1"]), []
-    thread = threading.Thread(target=lambda: found.append(listener.accept(1, "welcome", 30)))
+    listener, found = Listener(["127.0.0.1"], 2), []
+    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", 30)))
     thread.start()
     with socket.create_server(("127.0.0.1", 0)) as dead:
         stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
     port = listener.announcement.split(",")[1].strip()
-    with socket.create_connection(("127.0.0.1", int(port))) as stranger:
-        stranger.sendall(b'["guess", "Rank 1"]\n')
-        assert stranger.recv(100) == b""
+    for word in (b'["guess", 1, "Rank 1"]\n', '["ü", 1, "Rank 1"]\n'.encode(), b"\xff\n", b"0" * 2000):
+        with socket.create_connection(("127.0.0.1", int(port))) as stranger:
+            stranger.sendall(word)
+            with contextlib.suppress(ConnectionResetError):  # of what was not even read
+                assert stranger.recv(100) == b""
     announcements = iter([stale, listener.announcement])
     welcome = call(lambda: next(announcements), 1, 30)
     thread.join()
@@ -125,11 +129,55 @@ def test_strangers_and_the_dead_are_not_taken_for_ranks():
     found[0].close()
 
 
-def test_who_does_not_come_is_not_waited_for_for_ever():
-    with pytest.raises(UserError, match="2 ranks have not come"):
-        Listener(["127.0.0.1"]).accept(2, "welcome", 0.05)
+def test_who_does_not_come_is_not_waited_for_for_ever(monkeypatch, capfd):
+    monkeypatch.setattr(lifeline, "SILENCE", 0.0)
+    with pytest.raises(UserError, match=r"Rank 0 \(.* has not heard of rank 1, 2 for 0 seconds; start all together"):
+        Listener(["127.0.0.1"], 3).accept("welcome", 0.05)
     with pytest.raises(UserError, match=r"can't reach rank 0 at 127\.0\.0\.1, port 9"):
         call(lambda: '[["127.0.0.1"], 9, "token"]', 1, 0.05)
+    told = "has not heard of rank 1, 2: was it killed, or never started? It is waited for"
+    assert capfd.readouterr().err.count(told) == 1
+
+
+def test_those_who_have_come_hear_why_it_ends(monkeypatch):
+    """Here, that there are two of one number."""
+    port = together.free_port()
+    listener = Listener(["127.0.0.1"], 3, port, "one of 3")
+    environment = {"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    knocks = [lifeline.arrive() for _ in range(2)]
+    with pytest.raises(UserError, match=r"Rank 1 \(process .* is the second of its number"):
+        listener.accept("welcome", 30)
+    assert knocks[0].words.readline() == "welcome\n"
+    assert "is the second of its number" in knocks[0].words.readline()
+    with pytest.raises(UserError, match=r"Rank 0 on 127\.0\.0\.1 is gone without a word"):
+        knocks[1].enter(30)
+    with pytest.raises(UserError, match=f"can't listen at port {port}"):
+        monkeypatch.setenv("RANK", "0")
+        [lifeline.arrive() for _ in range(2)]
+
+
+KILLED_EARLY = """
+import os, select, signal, sys
+from transduce.lifeline import arrive
+arrival = arrive()
+if os.environ["RANK"] == "0":
+    select.select([arrival._server], [], [])  # somebody calls
+if os.environ["RANK"] == sys.argv[1]:
+    os.kill(os.getpid(), signal.SIGKILL)
+from transduce.ranks import joined
+with joined(arrival):
+    pass
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_who_is_killed_while_it_loads_is_missed_at_once(victim):
+    found = together.ends(together.start(2, "-c", KILLED_EARLY, victim))
+    status, said = found[1 - victim]
+    assert status == 1 and f"Rank {victim} " in said.splitlines()[-1] and "is gone without a word" in said
+    assert found[victim][0] == -signal.SIGKILL
 
 
 # -- what several do --------------------------------------------------------------------------------------
@@ -305,15 +353,10 @@ def torchrun(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 @pytest.mark.slow
 def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
     out = tmp_path / "out"
-    options = ["--nproc-per-node", 2, "--master-port", free_port(), "--max-restarts", 2]
+    options = ["--nproc-per-node", 2, "--master-port", together.free_port(), "--max-restarts", 2]
     process = torchrun(*options, *command(corpus, out, train__steps=200))
     for step in (20, 80):
         wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
@@ -328,7 +371,7 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_two_nodes(corpus, tmp_path):
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{together.free_port()}"
     options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
     nodes = [torchrun(*options, *command(corpus, tmp_path / "two")) for _ in range(2)]
     assert [status for status, _ in together.ends(nodes)] == [0, 0]
