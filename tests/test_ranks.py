@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import os
 import random
 import signal
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 import together
 from command_line import run
-from corpora import write_texts
+from corpora import TINY, changed, spelt, write_texts
 from transduce import lifeline
 from transduce.config import configure
 from transduce.errors import UserError
@@ -34,13 +35,7 @@ from transduce.ranks import ALONE, Ranks, joined
 from transduce.training.update import dropout_seed
 
 OPTIONS = {
-    "data.vocab_size": 300,
-    "data.max_tokens": 256,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 16,
-    "model.d_ff": 32,
-    "model.num_heads": 2,
+    **TINY,
     "model.dropout": 0.1,
     "train.steps": 50,
     "train.warmup": 40,
@@ -48,7 +43,6 @@ OPTIONS = {
     "train.save_every": 20,
     "train.validate_every": 10,
     "train.patience": 0,
-    "train.threads": 1,
 }
 PATIENCE = 200  # seconds
 
@@ -243,9 +237,7 @@ def corpus(tmp_path_factory) -> list[str]:
 
 def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
     """What stands behind `python`; a change is written train__steps=10."""
-    options = OPTIONS | {name.replace("__", "."): value for name, value in changes.items()}
-    assignments = [f"{name}={str(value).lower()}" for name, value in options.items()]
-    return ["-m", "transduce", "train", *corpus, "--out", str(out), *assignments]
+    return ["-m", "transduce", "train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
 
 
 def succeed(world: int, *arguments: str) -> list[str]:
@@ -256,21 +248,20 @@ def succeed(world: int, *arguments: str) -> list[str]:
     return [said for _, said in found]
 
 
+def validations(out: Path) -> list[Event]:
+    """What the journal says of them."""
+    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+
+
 def curve(out: Path) -> list[tuple[int, float]]:
     """Step and loss per token of every validation."""
-    events = [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
-    return [(event["step"], torch.tensor(event["perplexity"], dtype=torch.float64).log().item()) for event in events]
+    return [(event["step"], math.log(event["perplexity"])) for event in validations(out)]
 
 
 def same_curve(one: Path, other: Path) -> bool:
     """Whether two trainings learnt the same."""
     steps, losses = zip(*curve(one), strict=True)
     return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
-
-
-def read_last(out: Path) -> Event:
-    """The last validation."""
-    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"][-1]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -307,7 +298,7 @@ def test_no_size_of_a_corpus_hangs(tmp_path):
         out = tmp_path / f"out-{rest}"
         changes = {"data__max_tokens": 200, "train__accumulate": 4}
         succeed(3, *command(["--train", str(folder)], out, **changes))
-        assert read_last(out)["epoch"] > 1
+        assert validations(out)[-1]["epoch"] > 1
 
 
 @pytest.mark.slow
