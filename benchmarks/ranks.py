@@ -17,10 +17,9 @@ import subprocess
 import sys
 import time
 from itertools import cycle
-from pathlib import Path
 
 import torch
-from training import BUDGET, SHAPES, WARM
+from training import BUDGET, WARM, options, parser_of
 
 from transduce.config import configure
 from transduce.machine import keep_memory
@@ -35,13 +34,8 @@ UPDATES = 40
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
+    parser = parser_of(__doc__)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--float32", action="store_true")
     parser.add_argument("--threads", type=int, help="of a process; this is one of the measurements then")
     parser.add_argument("--shard", action="store_true")
     arguments = parser.parse_args()
@@ -92,16 +86,7 @@ def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, m
 
 def measure(arguments: argparse.Namespace) -> None:
     """One process of one start: learn for so many seconds; the first prints its tokens a second."""
-    layers, d_model, d_ff, heads = SHAPES[arguments.shapes[0]]
-    config = configure({
-        "model.vocab_size": 8000,
-        "model.num_encoder_layers": layers,
-        "model.num_decoder_layers": layers,
-        "model.d_model": d_model,
-        "model.d_ff": d_ff,
-        "model.num_heads": heads,
-        "train.precision": "float32" if arguments.float32 else "bfloat16",
-    })  # fmt: skip
+    config = configure(options(arguments.shapes[0], arguments.float32))
     keep_memory()
     torch.set_num_threads(arguments.threads)
     mixture = open_prepared(arguments.data).mixture
@@ -115,10 +100,7 @@ def measure(arguments: argparse.Namespace) -> None:
         for step, batches in enumerate(cycle(plan), start=1):
             passes = [
                 Pass(
-                    make_batch(
-                        [mixture.source(index) for index in batches[place]],
-                        [mixture.target(index) for index in batches[place]],
-                    ),
+                    make_batch(mixture.sources(batches[place]), mixture.targets(batches[place])),
                     place,
                     counts,
                 )

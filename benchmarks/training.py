@@ -28,15 +28,36 @@ WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
 Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]  # src, tgt_in, tgt_out -> loss a token
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """What both this and ranks.py are asked for."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--peer", help="python with torch and transformers")
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--float32", action="store_true")
+    return parser
+
+
+def options(shape: str, float32: bool) -> dict[str, object]:
+    """The model and its precision, as `transduce.config.configure` takes them."""
+    layers, d_model, d_ff, heads = SHAPES[shape]
+    return {
+        "model.vocab_size": 8000,
+        "model.num_encoder_layers": layers,
+        "model.num_decoder_layers": layers,
+        "model.d_model": d_model,
+        "model.d_ff": d_ff,
+        "model.num_heads": heads,
+        "model.dropout": 0.1,
+        "train.precision": "float32" if float32 else "bfloat16",
+    }
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--peer", help="python with torch and transformers")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
         "--side", choices=("transduce", "peer"), help="measure this one; DATA is then a file of batches"
     )
@@ -110,7 +131,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     learn = {"transduce": transduce_learner, "peer": peer_learner}[arguments.side](
-        SHAPES[arguments.shapes[0]], not arguments.float32
+        arguments.shapes[0], arguments.float32
     )
     losses: list[float] = []
     tokens, start, first = 0, 0.0, 0.0
@@ -128,7 +149,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"speed": speed, "first": first, "memory": memory, "losses": losses}
 
 
-def transduce_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
+def transduce_learner(shape: str, float32: bool) -> Learn:
     from transduce.config import configure
     from transduce.machine import keep_memory
     from transduce.model.batch import Batch
@@ -136,17 +157,7 @@ def transduce_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
     from transduce.training.optimizer import make_optimizer
     from transduce.training.update import update
 
-    layers, d_model, d_ff, heads = shape
-    config = configure({
-        "model.vocab_size": 8000,
-        "model.num_encoder_layers": layers,
-        "model.num_decoder_layers": layers,
-        "model.d_model": d_model,
-        "model.d_ff": d_ff,
-        "model.num_heads": heads,
-        "model.dropout": 0.1,
-        "train.precision": "bfloat16" if bfloat16 else "float32",
-    })  # fmt: skip
+    config = configure(options(shape, float32))
     keep_memory()
     model = build(config.model).train()
     optimizer, step = make_optimizer(model.parameters(), config.train), 0
@@ -161,10 +172,10 @@ def transduce_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
     return learn
 
 
-def peer_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
+def peer_learner(shape: str, float32: bool) -> Learn:
     from transformers import MarianConfig, MarianMTModel
 
-    layers, d_model, d_ff, heads = shape
+    layers, d_model, d_ff, heads = SHAPES[shape]
     sizes = {f"{side}_{name}": value for side in ("encoder", "decoder")
              for name, value in (("layers", layers), ("ffn_dim", d_ff), ("attention_heads", heads))}  # fmt: skip
     model = MarianMTModel(
@@ -179,7 +190,7 @@ def peer_learner(shape: tuple[int, ...], bfloat16: bool) -> Learn:
         nonlocal step
         step += 1
         optimizer.param_groups[0]["lr"] = step * 5e-6
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=not float32):
             mask = (src != PAD).long()
             logits = model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in, use_cache=False).logits
             loss = criterion(logits.flatten(0, 1), tgt_out.flatten())

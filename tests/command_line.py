@@ -1,8 +1,15 @@
 """Commands as a user gives them, for the tests."""
 
+import os
+import signal
+import sys
+from typing import Any
+
 import pytest
 
 from transduce import cli
+
+CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -14,3 +21,19 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     except SystemExit as error:
         status = int(error.code or 0)
     return status, *capsys.readouterr()
+
+
+def die(change: int, arguments: list[str]) -> None:
+    """A command, in a process of its own, that is killed before it changes the disk for the so many-th time."""
+    left = change
+
+    def watch(event: str, details: tuple[Any, ...]) -> None:
+        nonlocal left
+        if event in CHANGES or (event == "open" and details[2] & (os.O_WRONLY | os.O_RDWR)):
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    os.environ["no_proxy"] = "*"
+    sys.addaudithook(watch)
+    cli.main(arguments)

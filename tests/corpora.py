@@ -1,7 +1,7 @@
 """A toy language for the tests: a translation is its source in reverse order, one word for one word."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +12,16 @@ from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.words import pack
 
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+TINY: dict[str, object] = {  # options of a training that takes a second or two
+    "data.vocab_size": 300,
+    "data.max_tokens": 256,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "train.threads": 1,
+}
 Rows = Sequence[tuple[list[int], list[int]]]
 
 
@@ -29,6 +39,16 @@ def write_texts(folder: Path, name: str, count: int, seed: int, longest: int = 5
     for path, lines in zip(paths, reverse_texts(count, seed, longest), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return str(paths[0]), str(paths[1])
+
+
+def changed(options: Mapping[str, object], **changes: object) -> dict[str, object]:
+    """Options, some of them changed; a change is written train__steps=10."""
+    return {**options, **{name.replace("__", "."): value for name, value in changes.items()}}
+
+
+def spelt(options: Mapping[str, object]) -> list[str]:
+    """Options as the command line takes them."""
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
 
 
 def reverse_rows(count: int, seed: int, vocab_size: int = 14, longest: int = 7) -> Rows:

@@ -1,18 +1,23 @@
 """`transduce fetch`, from a server that fails in every way: what is written is whole, or absent."""
 
 import contextlib
+import fcntl
 import gzip
 import hashlib
 import json
+import multiprocessing
+import os
 import re
 import resource
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -23,9 +28,10 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import run
+from command_line import die, run
 from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
 from transduce.corpus.fetching import archive, download
+from transduce.corpus.fetching.corpus import fetch
 from transduce.corpus.fetching.table import FACTS, KEYS, choose, find, read_table
 from transduce.corpus.fetching.texts import write_text
 from transduce.errors import UserError
@@ -253,6 +259,17 @@ OLD = {
 }
 
 
+def changing(old: bytes, new: bytes) -> Callable[[Handler], None]:
+    """Send the beginning of a version that is replaced in the meantime."""
+
+    def answer(handler: Handler) -> None:
+        handler.site.files["/a.tgz"] = old
+        handler.answer(cut=1000)
+        handler.site.files["/a.tgz"] = new
+
+    return answer
+
+
 @pytest.mark.parametrize("checks_condition", [True, False])
 @pytest.mark.parametrize("checksum", ["right", ""])
 @pytest.mark.parametrize("old", OLD)
@@ -263,13 +280,61 @@ def test_a_file_that_changes_is_begun_anew(
     new = tar(MEMBERS, "w")
     arguments = offer(site, tmp_path, new, checksum)
     site.checks_condition = checks_condition
+    site.faults = [changing(OLD[old], new)]
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
 
-    def change(handler: Handler) -> None:
-        site.files["/a.tgz"] = OLD[old]
-        handler.answer(cut=1000)
-        site.files["/a.tgz"] = new
 
-    site.faults = [change]
+def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_same(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What there is before is the beginning of another version, and no checksum could tell a mixture of both."""
+    (tmp_path / "begun").mkdir()
+    new = tar(MEMBERS, "w")
+    arguments = offer(site, tmp_path / "begun", new, checksum="")
+    site.faults = [changing(OLD["as long"], new), status(404)]
+    refused(capsys, *arguments)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["command_line", "transduce.corpus.fetching.corpus"])
+    ended, change = -signal.SIGKILL, 0
+    while ended:
+        change += 1
+        folder = shutil.copytree(tmp_path / "begun", tmp_path / str(change))
+        arguments = offer(site, folder, new, checksum="")
+        process = processes.Process(target=die, args=(change, list(map(str, arguments))))
+        process.start()
+        process.join()
+        ended = process.exitcode
+        assert ended in (0, -signal.SIGKILL)
+        assert run(capsys, *arguments)[0] == 0
+        check_whole(folder)
+    assert change > 20
+
+
+def test_what_another_process_writes_is_left_alone(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one does that puts its downloads elsewhere."""
+    arguments = offer(site, tmp_path)
+    aside = tmp_path / ".toy.aside-1234"
+    aside.mkdir()
+    descriptor = os.open(aside, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
+    os.close(descriptor)
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+def test_room_is_reckoned_without_what_is_there(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = offer(site, tmp_path)
+    size = len(site.files["/a.tgz"])
+    site.ranges, site.faults = False, [cut(1000)]
+    free = iter([size, size - 1000, size])
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free)))
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
 
@@ -277,13 +342,11 @@ def test_a_file_that_changes_is_begun_anew(
 def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As after a power cut between the last byte and the renaming."""
     arguments = offer(site, tmp_path)
-    site.faults = [stall(len(site.files["/a.tgz"]))]
     part = tmp_path / "toy.downloads" / (download.file_name(site.address + "/a.tgz") + ".part")
     part.parent.mkdir()
     part.write_bytes(site.files["/a.tgz"])
     note = [site.address + "/a.tgz", site.version("/a.tgz"), len(site.files["/a.tgz"])]
     part.with_name(part.name + ".json").write_text(json.dumps(note))
-    site.faults = []
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
     assert [asked.range for asked in site.asked] == [f"bytes={len(site.files['/a.tgz'])}-"]
@@ -374,7 +437,11 @@ def test_a_disk_that_can_not_be_written_to(site: Site, tmp_path: Path, capsys: p
     part.mkdir(parents=True)
     assert "Is a directory; choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
     assert len(site.asked) == 1
+    part.rmdir()
+    (tmp_path / "kept/.lock").unlink()
+    (tmp_path / "kept/.lock").symlink_to(tmp_path / "no folder/.lock")  # as in a folder that can only be read
     assert "Not a directory" in refused(capsys, *arguments, "--downloads", tmp_path / "table.toml/kept")
+    assert run(capsys, *arguments, "--downloads", tmp_path / "kept")[0] == 0
 
 
 # Redirects and proxies
@@ -487,6 +554,35 @@ def test_archives_that_are_refused(
     assert len(site.asked) == 1
 
 
+def test_what_would_be_one_file_is_told(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [part(site, "/a/{language}"), part(site, "/a_{language}")]
+    file = table(tmp_path, train=parts[:1], test=parts[1:])
+    assert "would be the same file" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    with serving(Site({"/en": b"other\n", "/de": b"andere\n"})) as other:
+        site.files |= {"/en": b"one\n", "/de": b"eine\n"}
+        file = table(tmp_path, train=[part(site, "/{language}")], test=[part(other, "/{language}")])
+        assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)[0] == 0
+    assert (tmp_path / "toy/test.en").read_text() == "other\n"
+
+
+def test_licences_of_all_archives_are_kept(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("CC0", "MIT"):
+        site.files[f"/{name}.zip"] = zipped({"t.en": b"dog\n", "t.de": b"Hund\n", "LICENSE": name.encode()})
+    parts = [part(site, f"/{name}.zip", member="t.{language}", notes=["LICENSE"]) for name in ("CC0", "MIT")]
+    assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", table(tmp_path, train=parts))[0] == 0
+    assert (tmp_path / "toy/LICENSE").read_text() == "CC0\n\nMIT"
+
+
+def test_addresses_that_nobody_can_have(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where a server leads to them."""
+    for url in ("http://a/\u00fc", "http://a..b/", "http://a:x/", f"http://a/{'x' * 300} "):
+        file = table(tmp_path, train=[{"url": url + "{language}"}])
+        assert "is the address right?" in refused(capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", file)
+    arguments = offer(site, tmp_path)
+    site.faults = [status(302, Location="http://[")]
+    assert "is the address right?" in refused(capsys, *arguments)
+
+
 def test_segments_must_be_the_same_on_both_sides(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -502,15 +598,17 @@ def test_segments_must_be_the_same_on_both_sides(
 def test_a_second_call_says_that_it_is_there(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path)
     first = run(capsys, *arguments)[1]
-    before = {path: path.stat() for path in (tmp_path / "toy").iterdir()}
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy").iterdir()}
     status, output, errors = run(capsys, *arguments)
     assert status == 0 and "holds toy already" in errors
     assert output.splitlines()[-2:] == first.splitlines()[-2:]
-    assert len(site.asked) == 1 and {path: path.stat() for path in before} == before
+    assert len(site.asked) == 1 and {path: path.stat().st_mtime_ns for path in before} == before
     assert "holds toy; name another" in refused(capsys, "fetch", "toy:de-en", *arguments[2:])
     (tmp_path / "toy/train.de").write_bytes(b"")
     assert "train.de is damaged" in refused(capsys, *arguments)
     (tmp_path / "mine").mkdir()
+    (tmp_path / "gone").symlink_to("nowhere")
+    assert "exists already" in refused(capsys, *arguments[:3], tmp_path / "gone", *arguments[4:])
     assert "exists already" in refused(capsys, *arguments[:3], tmp_path / "mine", *arguments[4:])
     assert list((tmp_path / "mine").iterdir()) == [] and len(site.asked) == 1
 
@@ -569,6 +667,16 @@ def test_a_collection(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Books v9" in output and (tmp_path / "toy/train.en").read_text() == "Book\n"
     assert (tmp_path / "toy/LICENSE").read_text() == "CC0"
     site.asked.clear()
+    entry, request = find(read_table(file.read_text(), "table.toml"), "toys:Books/v9:de-en")
+
+    def overtaken(handler: Handler) -> None:
+        fetch(choose(entry, request)._replace(name="toys:Books:en-de"), tmp_path / "third")
+        handler.answer()
+
+    site.faults = [overtaken]
+    status, output, errors = run(capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "third", "--table", file)
+    assert status == 0 and len(site.asked) == 2, "another process was quicker"
+    site.asked.clear()
     assert run(capsys, "fetch", "toys:Books/v9:de-en", "--out", tmp_path / "second", "--table", file)[0] == 0
     assert [asked.path for asked in site.asked] == ["/Books/v9/de-en.txt.zip"]
     site.files["/api?corpus=Books&source=en&target=fr&version=latest"] = b'{"corpora": []}'
@@ -606,6 +714,9 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
         ({"train": [{"url": "https://["}]}, "begins with https"),
         ({"train": [{"url": "https://a/{lang}"}]}, "{lang}"),
+        ({"title": "{language}"}, "{language}"),
+        ({"catalogue": "x"}, "begins with https"),
+        ({"catalogue": "https://a/{language}"}, "{language}"),
         ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum 123"),
         ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "format is one of"),
         ({"../train": [{"url": "https://a/b"}]}, "can't be part of a file's name"),
@@ -642,6 +753,7 @@ odd_values = st.sampled_from(
         "{}",
         "{source.x}",
         "{0}",
+        "{language}",
         "https://a/b",
         "https://[",
         [],

@@ -1,6 +1,8 @@
 """Training by several processes learns what one does, and ends as one."""
 
+import contextlib
 import functools
+import math
 import os
 import random
 import signal
@@ -20,7 +22,8 @@ from hypothesis import strategies as st
 
 import together
 from command_line import run
-from corpora import write_texts
+from corpora import TINY, changed, spelt, write_texts
+from transduce import lifeline
 from transduce.config import configure
 from transduce.errors import UserError
 from transduce.journal import Event, read_events
@@ -32,13 +35,7 @@ from transduce.ranks import ALONE, Ranks, joined
 from transduce.training.update import dropout_seed
 
 OPTIONS = {
-    "data.vocab_size": 300,
-    "data.max_tokens": 256,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 16,
-    "model.d_ff": 32,
-    "model.num_heads": 2,
+    **TINY,
     "model.dropout": 0.1,
     "train.steps": 50,
     "train.warmup": 40,
@@ -46,7 +43,6 @@ OPTIONS = {
     "train.save_every": 20,
     "train.validate_every": 10,
     "train.patience": 0,
-    "train.threads": 1,
 }
 PATIENCE = 200  # seconds
 
@@ -108,15 +104,17 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
 
 
 def test_strangers_and_the_dead_are_not_taken_for_ranks():
-    listener, found = Listener(["127.0.0.1"]), []
-    thread = threading.Thread(target=lambda: found.append(listener.accept(1, "welcome", 30)))
+    listener, found = Listener(["127.0.0.1"], 2), []
+    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", 30)))
     thread.start()
     with socket.create_server(("127.0.0.1", 0)) as dead:
         stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
     port = listener.announcement.split(",")[1].strip()
-    with socket.create_connection(("127.0.0.1", int(port))) as stranger:
-        stranger.sendall(b'["guess", "Rank 1"]\n')
-        assert stranger.recv(100) == b""
+    for word in (b'["guess", 1, "Rank 1"]\n', '["ü", 1, "Rank 1"]\n'.encode(), b"\xff\n", b"0" * 2000):
+        with socket.create_connection(("127.0.0.1", int(port))) as stranger:
+            stranger.sendall(word)
+            with contextlib.suppress(ConnectionResetError):  # of what was not even read
+                assert stranger.recv(100) == b""
     announcements = iter([stale, listener.announcement])
     welcome = call(lambda: next(announcements), 1, 30)
     thread.join()
@@ -125,11 +123,55 @@ def test_strangers_and_the_dead_are_not_taken_for_ranks():
     found[0].close()
 
 
-def test_who_does_not_come_is_not_waited_for_for_ever():
-    with pytest.raises(UserError, match="2 ranks have not come"):
-        Listener(["127.0.0.1"]).accept(2, "welcome", 0.05)
+def test_who_does_not_come_is_not_waited_for_for_ever(monkeypatch, capfd):
+    monkeypatch.setattr(lifeline, "SILENCE", 0.0)
+    with pytest.raises(UserError, match=r"Rank 0 \(.* has not heard of rank 1, 2 for 0 seconds; start all together"):
+        Listener(["127.0.0.1"], 3).accept("welcome", 0.05)
     with pytest.raises(UserError, match=r"can't reach rank 0 at 127\.0\.0\.1, port 9"):
         call(lambda: '[["127.0.0.1"], 9, "token"]', 1, 0.05)
+    told = "has not heard of rank 1, 2: was it killed, or never started? It is waited for"
+    assert capfd.readouterr().err.count(told) == 1
+
+
+def test_those_who_have_come_hear_why_it_ends(monkeypatch):
+    """Here, that there are two of one number."""
+    port = together.free_port()
+    listener = Listener(["127.0.0.1"], 3, port, "one of 3")
+    environment = {"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    knocks = [lifeline.arrive() for _ in range(2)]
+    with pytest.raises(UserError, match=r"Rank 1 \(process .* is the second of its number"):
+        listener.accept("welcome", 30)
+    assert knocks[0].words.readline() == "welcome\n"
+    assert "is the second of its number" in knocks[0].words.readline()
+    with pytest.raises(UserError, match=r"Rank 0 on 127\.0\.0\.1 is gone without a word"):
+        knocks[1].enter(30)
+    with pytest.raises(UserError, match=f"can't listen at port {port}"):
+        monkeypatch.setenv("RANK", "0")
+        [lifeline.arrive() for _ in range(2)]
+
+
+KILLED_EARLY = """
+import os, select, signal, sys
+from transduce.lifeline import arrive
+arrival = arrive()
+if os.environ["RANK"] == "0":
+    select.select([arrival._server], [], [])  # somebody calls
+if os.environ["RANK"] == sys.argv[1]:
+    os.kill(os.getpid(), signal.SIGKILL)
+from transduce.ranks import joined
+with joined(arrival):
+    pass
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_who_is_killed_while_it_loads_is_missed_at_once(victim):
+    found = together.ends(together.start(2, "-c", KILLED_EARLY, victim))
+    status, said = found[1 - victim]
+    assert status == 1 and f"Rank {victim} " in said.splitlines()[-1] and "is gone without a word" in said
+    assert found[victim][0] == -signal.SIGKILL
 
 
 # -- what several do --------------------------------------------------------------------------------------
@@ -195,9 +237,7 @@ def corpus(tmp_path_factory) -> list[str]:
 
 def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
     """What stands behind `python`; a change is written train__steps=10."""
-    options = OPTIONS | {name.replace("__", "."): value for name, value in changes.items()}
-    assignments = [f"{name}={str(value).lower()}" for name, value in options.items()]
-    return ["-m", "transduce", "train", *corpus, "--out", str(out), *assignments]
+    return ["-m", "transduce", "train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
 
 
 def succeed(world: int, *arguments: str) -> list[str]:
@@ -208,21 +248,20 @@ def succeed(world: int, *arguments: str) -> list[str]:
     return [said for _, said in found]
 
 
+def validations(out: Path) -> list[Event]:
+    """What the journal says of them."""
+    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+
+
 def curve(out: Path) -> list[tuple[int, float]]:
     """Step and loss per token of every validation."""
-    events = [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
-    return [(event["step"], torch.tensor(event["perplexity"], dtype=torch.float64).log().item()) for event in events]
+    return [(event["step"], math.log(event["perplexity"])) for event in validations(out)]
 
 
 def same_curve(one: Path, other: Path) -> bool:
     """Whether two trainings learnt the same."""
     steps, losses = zip(*curve(one), strict=True)
     return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
-
-
-def read_last(out: Path) -> Event:
-    """The last validation."""
-    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"][-1]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -259,7 +298,7 @@ def test_no_size_of_a_corpus_hangs(tmp_path):
         out = tmp_path / f"out-{rest}"
         changes = {"data__max_tokens": 200, "train__accumulate": 4}
         succeed(3, *command(["--train", str(folder)], out, **changes))
-        assert read_last(out)["epoch"] > 1
+        assert validations(out)[-1]["epoch"] > 1
 
 
 @pytest.mark.slow
@@ -305,15 +344,10 @@ def torchrun(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 @pytest.mark.slow
 def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
     out = tmp_path / "out"
-    options = ["--nproc-per-node", 2, "--master-port", free_port(), "--max-restarts", 2]
+    options = ["--nproc-per-node", 2, "--master-port", together.free_port(), "--max-restarts", 2]
     process = torchrun(*options, *command(corpus, out, train__steps=200))
     for step in (20, 80):
         wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
@@ -328,7 +362,7 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_two_nodes(corpus, tmp_path):
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{together.free_port()}"
     options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
     nodes = [torchrun(*options, *command(corpus, tmp_path / "two")) for _ in range(2)]
     assert [status for status, _ in together.ends(nodes)] == [0, 0]

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import transduce
-from corpora import write_texts
+from corpora import TINY, changed, spelt, write_texts
 from transduce import bundle, cli
 from transduce.files import verify
 from transduce.journal import Event, read_events
@@ -24,13 +24,8 @@ from transduce.runs.start import start
 from transduce.runs.train import train
 
 OPTIONS = {
-    "data.vocab_size": 300,
+    **TINY,
     "data.max_tokens": 128,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 16,
-    "model.d_ff": 32,
-    "model.num_heads": 2,
     "model.dropout": 0.1,
     "train.steps": 180,
     "train.warmup": 40,
@@ -40,7 +35,6 @@ OPTIONS = {
     "train.patience": 0,
     "train.keep_last": 3,
     "train.average": 3,
-    "train.threads": 1,
 }
 LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
 PATIENCE = 60  # seconds that a process may take to come to the moment it is waited for
@@ -56,8 +50,7 @@ def corpus(tmp_path_factory) -> list[str]:
 
 def arguments(corpus: list[str], out: Path, **changes: object) -> list[str]:
     """What stands behind `transduce`; a change is written train__steps=10."""
-    options = OPTIONS | {name.replace("__", "."): value for name, value in changes.items()}
-    return ["train", *corpus, "--out", str(out), *(f"{name}={value}" for name, value in options.items())]
+    return ["train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
 
 
 def begin(command: list[str]) -> subprocess.Popen[str]:
@@ -303,7 +296,7 @@ def test_what_was_left_open_may_be_left_open_again(corpus, tmp_path, capsys):
 def given(corpus: list[str], **changes: object) -> dict[str, object]:
     """The same as `arguments`, for Python."""
     files = {"data.corpora": [{"files": corpus[1:3]}], "data.valid": tuple(corpus[4:6])}
-    return OPTIONS | files | {name.replace("__", "."): value for name, value in changes.items()}
+    return changed(OPTIONS | files, **changes)
 
 
 def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_path):

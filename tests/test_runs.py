@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from command_line import run
-from corpora import WORDS, reverse_texts, write_texts
+from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import bundle, sizing
 from transduce.config import read_recipe
 from transduce.corpus.pairs import read_pairs
@@ -29,21 +29,8 @@ from transduce.runs.train import train
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.checkpoint import regular
 
-TINY = {
-    "data.vocab_size": 300,
-    "data.max_tokens": 256,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 16,
-    "model.d_ff": 32,
-    "model.num_heads": 2,
-    "train.steps": 8,
-    "train.warmup": 20,
-    "train.save_every": 4,
-    "train.validate_every": 4,
-    "train.threads": 1,
-}
-ASSIGNMENTS = [f"{name}={value}" for name, value in TINY.items()]
+OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
+ASSIGNMENTS = spelt(OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +49,7 @@ def files(place: Path, name: str) -> tuple[str, str]:
 def options(place: Path, **changes: object) -> dict[str, object]:
     """What `train` is given; a change is written train__steps=10."""
     corpora = {"data.corpora": [{"files": list(files(place, "train"))}], "data.valid": files(place, "valid")}
-    return TINY | corpora | {name.replace("__", "."): value for name, value in changes.items()}
+    return changed(OPTIONS | corpora, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +242,7 @@ def dialect(folder: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize("keep_optimizer", [False, True])
 def test_a_model_can_be_gone_on_from(keep_optimizer, model, tmp_path):
-    given = {name: value for name, value in TINY.items() if not name.startswith("model.")}
+    given = {name: value for name, value in OPTIONS.items() if not name.startswith("model.")}
     given |= {"data.corpora": [{"files": dialect(tmp_path)}], "data.holdout": 15}
     given |= {"train.steps": 60, "train.learning_rate": 0.3, "train.save_every": 20, "train.validate_every": 20}
     out = tmp_path / "tuned"

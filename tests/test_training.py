@@ -327,6 +327,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
     assert str(path) in said and "The checkpoint before it is used." in said
     assert checkpoints(tmp_path) == [first]
     assert (tmp_path / "damaged-step-00000002").is_dir()
+    (again,) = written(tmp_path, range(2, 3), float)  # by the training that went on
+    (again / file).unlink()
+    assert newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
 
 
 def test_without_a_whole_checkpoint_there_is_a_sentence(tmp_path):

@@ -71,10 +71,15 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     return found
 
 
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 def start(world: int, *command: object, **environment: str) -> list[subprocess.Popen[str]]:
     """So many processes of a Python command, without torchrun."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     known = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", **environment}
     return [

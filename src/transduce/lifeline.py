@@ -3,6 +3,9 @@
 Rank 0 listens, the others call it. Whoever ends in good order says so, whoever fails says why; a connection that breaks
 without a word belonged to a process that was killed. What one says, rank 0 tells all others, and every process ends:
 it would wait for ever, or for half an hour, for a sum that never comes.
+
+Started by hand, processes call before they load PyTorch, which takes many seconds in which they may be killed. Started
+by torchrun they can't, whose store tells them where rank 0 is; but torchrun ends all itself where one is killed.
 """
 
 import json
@@ -12,14 +15,18 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TextIO
 
 from transduce.errors import UserError
+from transduce.journal import say
 
 END = "end"
+JOIN = 300.0  # seconds for all to come: pods of a cluster may start minutes apart
+SILENCE = 20.0  # seconds of waiting before a line tells for whom
 ANSWER_SECONDS = 10.0
+LONGEST_WORD = 1000  # characters of a greeting
 SECOND_THOUGHTS = 5.0  # seconds in which another's end may turn out to be the cause of an error here
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # a machine without power is found in 30 seconds
 
@@ -28,6 +35,7 @@ class Lifeline:
     """This process's connections: of rank 0 to all others, of the others to rank 0."""
 
     def __init__(self, rank: int) -> None:
+        self.rank = rank
         self.name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
         self._peers: list[socket.socket] = []
         self._over = threading.Event()  # this process ends by itself
@@ -46,10 +54,7 @@ class Lifeline:
 
     def follow(self, peer: socket.socket, words: TextIO, name: str) -> None:
         """From now on, end with this peer, of which `words` reads what it says."""
-        for option, value in KEEPALIVE.items():
-            if hasattr(socket, option):  # some are Linux's own
-                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        _keep_alive(peer)
         peer.settimeout(None)
         self._peers.append(peer)
         threading.Thread(target=self._wait, args=(words, name), daemon=True).start()
@@ -72,51 +77,61 @@ class Lifeline:
 
 
 class Listener:
-    """Rank 0's end, before the others have called."""
+    """Rank 0's end, which others may call from now on."""
 
-    def __init__(self, addresses: Sequence[str]) -> None:
-        """addresses: by which other machines may reach this one."""
+    def __init__(self, addresses: Sequence[str], world: int, port: int = 0, token: str = "") -> None:
+        """addresses: by which other machines may reach this one; port, token: 0 and "" let the system choose.
+
+        Raises UserError if the port is taken.
+        """
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
-        self._server = socket.create_server(("", 0), family=family, dualstack_ipv6=both)
-        self._token = secrets.token_hex()
+        try:
+            self._server = socket.create_server(("", port), family=family, backlog=max(world, 128), dualstack_ipv6=both)
+        except OSError as error:
+            raise UserError(f"Rank 0 can't listen at port {port}: {error.strerror}; choose another one.") from None
+        self._token, self._missing = token or secrets.token_hex(), set(range(1, world))
         self.announcement = json.dumps([list(addresses), self._server.getsockname()[1], self._token])
 
-    def accept(self, count: int, welcome: str, seconds: float) -> Lifeline:
-        """Wait for so many calls and answer each with `welcome`; strangers are sent away.
+    def accept(self, welcome: str, seconds: float) -> Lifeline:
+        """Wait for the calls of all other ranks and answer each with `welcome`; strangers are sent away.
 
-        Raises UserError if they don't come.
+        Raises UserError, which those who have come are told, too, if one does not come, or two have the same number.
         """
-        lifeline, until = Lifeline(0), time.monotonic() + seconds
-        with self._server:
-            while count:
-                self._server.settimeout(max(until - time.monotonic(), 0.01))
-                try:
-                    peer, _ = self._server.accept()
-                except TimeoutError:
-                    raise UserError(
-                        f"{count} ranks have not come in {seconds:.0f} seconds; start all together."
-                    ) from None
-                peer.settimeout(ANSWER_SECONDS)
-                words = peer.makefile(encoding="utf-8")
-                name = self._greeted(words)
-                if name:
-                    with suppress(OSError):
-                        peer.sendall(f"{welcome}\n".encode())
-                    lifeline.follow(peer, words, name)
-                    count -= 1
-                else:
-                    words.close()
-                    peer.close()
+        lifeline, patience = Lifeline(0), _Patience(seconds)
+        try:
+            with self._server:
+                self._server.settimeout(0.2)
+                while self._missing:
+                    missing = ", ".join(map(str, sorted(self._missing)))
+                    patience.wait(f"{lifeline.name} has not heard of rank {missing}")
+                    with suppress(TimeoutError):
+                        self._answer(self._server.accept()[0], welcome, lifeline)
+        except UserError as error:
+            lifeline.fail(error)
+            raise
         return lifeline
 
-    def _greeted(self, words: TextIO) -> str:
-        """The caller's name, or nothing if it does not know the word."""
+    def _answer(self, peer: socket.socket, welcome: str, lifeline: Lifeline) -> None:
+        peer.settimeout(ANSWER_SECONDS)
+        words = peer.makefile(encoding="utf-8")
         try:
-            token, name = json.loads(words.readline())
+            token, rank, name = json.loads(words.readline(LONGEST_WORD))
+            known = secrets.compare_digest(str(token).encode(), self._token.encode())
         except (OSError, ValueError, TypeError):
-            return ""
-        return str(name) if secrets.compare_digest(str(token), self._token) else ""
+            known = False
+        if not known or rank not in self._missing:
+            words.close()
+            peer.close()
+            if known:
+                raise UserError(
+                    f"{name} is the second of its number, or beyond WORLD_SIZE; give each process its own RANK."
+                )
+            return
+        self._missing.remove(rank)
+        with suppress(OSError):  # whose end `follow` will find
+            peer.sendall(f"{welcome}\n".encode())
+        lifeline.follow(peer, words, name)
 
 
 class Welcome(NamedTuple):
@@ -127,26 +142,107 @@ class Welcome(NamedTuple):
     text: str
 
 
+class Knock(NamedTuple):
+    """A call to rank 0 that is not answered yet."""
+
+    lifeline: Lifeline
+    address: str
+    peer: socket.socket
+    words: TextIO
+
+    def enter(self, seconds: float) -> Welcome:
+        """Wait for the answer; raises UserError if rank 0 has gone."""
+        self.peer.settimeout(seconds)
+        text = ""
+        with suppress(OSError):
+            text = self.words.readline().strip()
+        if not text:
+            raise UserError(
+                f"Rank 0 on {self.address} is gone without a word: it was killed, or has another WORLD_SIZE than "
+                f"{self.lifeline.name}."
+            )
+        self.lifeline.follow(self.peer, self.words, f"Rank 0 on {self.address}")
+        return Welcome(self.lifeline, self.address, text)
+
+
+def arrive() -> Listener | Knock | None:
+    """Listen, or call, where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say; None: alone, or started by torchrun.
+
+    Raises UserError if rank 0 can't be reached.
+    """
+    if (world := number("WORLD_SIZE", 1)) == 1 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return None
+    rank, addresses, port = number("RANK"), [os.environ.get("MASTER_ADDR", "")], number("MASTER_PORT")
+    token = f"one of {world}"
+    if rank == 0:
+        return Listener(addresses, world, port, token)
+    lifeline, patience = Lifeline(rank), _Patience(JOIN)
+    while not (knock := next(_knocks(addresses, port, token, lifeline), None)):
+        patience.wait(f"{lifeline.name} can't reach rank 0 at {addresses[0]}, port {port}")
+        time.sleep(0.2)
+    return knock
+
+
 def call(announcement: Callable[[], str], rank: int, seconds: float) -> Welcome:
     """Reach rank 0 at what it announces, which may for a while be what an earlier one did that has died.
 
     Raises UserError if rank 0 can't be reached.
     """
-    lifeline, until = Lifeline(rank), time.monotonic() + seconds
+    lifeline, patience = Lifeline(rank), _Patience(seconds)
     while True:
         addresses, port, token = json.loads(announcement())
-        for address in addresses:
-            with suppress(OSError):
-                peer = socket.create_connection((address, port), timeout=ANSWER_SECONDS)
-                peer.sendall((json.dumps([token, lifeline.name]) + "\n").encode())
-                words = peer.makefile(encoding="utf-8")
-                if text := words.readline().strip():
-                    lifeline.follow(peer, words, f"Rank 0 on {address}")
-                    return Welcome(lifeline, address, text)
-        if time.monotonic() > until:
-            where = " or ".join(addresses)
-            raise UserError(f"{lifeline.name} can't reach rank 0 at {where}, port {port}; see to the network.")
+        for knock in _knocks(addresses, port, token, lifeline):
+            with suppress(UserError):
+                return knock.enter(ANSWER_SECONDS)
+        patience.wait(f"{lifeline.name} can't reach rank 0 at {' or '.join(addresses)}, port {port}")
         time.sleep(0.2)
+
+
+def number(name: str, default: int | None = None) -> int:
+    """A number of the environment; raises UserError if it must be there and is not."""
+    text = os.environ.get(name, "")
+    if not text and default is not None:
+        return default
+    if not text.isdigit():
+        raise UserError(
+            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
+            "or unset WORLD_SIZE."
+        )
+    return int(text)
+
+
+def _knocks(addresses: Sequence[str], port: int, token: str, lifeline: Lifeline) -> Iterator[Knock]:
+    """A call to each address that can be reached."""
+    for address in addresses:
+        with suppress(OSError):
+            peer = socket.create_connection((address, port), timeout=ANSWER_SECONDS)
+            _keep_alive(peer)
+            peer.sendall((json.dumps([token, lifeline.rank, lifeline.name]) + "\n").encode())
+            yield Knock(lifeline, address, peer, peer.makefile(encoding="utf-8"))
+
+
+def _keep_alive(peer: socket.socket) -> None:
+    """Have the system find out if the other machine is gone."""
+    for option, value in KEEPALIVE.items():
+        if hasattr(socket, option):  # some are Linux's own
+            peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+class _Patience:
+    """Waiting: in silence at first, then a line says for what, in the end it is an error."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._began, self._silent = seconds, time.monotonic(), True
+
+    def wait(self, what: str) -> None:
+        """Say, or raise, that this is still so if it has been for long."""
+        waited = time.monotonic() - self._began
+        if waited > self._seconds:
+            raise UserError(f"{what} for {self._seconds:.0f} seconds; start all together, and see to the network.")
+        if waited > SILENCE and self._silent:
+            self._silent = False
+            say(f"{what}: was it killed, or never started? It is waited for, {self._seconds:.0f} seconds in all.")
 
 
 def _sentence(error: BaseException) -> str:

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 
 from transduce.errors import UserError
 from transduce.journal import silence
-from transduce.lifeline import Lifeline, Listener, call
+from transduce.lifeline import JOIN, Knock, Lifeline, Listener, arrive, call, number
 from transduce.machine import cores
 
-JOIN = datetime.timedelta(minutes=5)  # for all to come, and for a sum of gradients
+SUM = datetime.timedelta(seconds=JOIN)  # for a sum of gradients, too
 MEETING = "transduce: rank 0"
 FOR_EVER = datetime.timedelta(days=365)  # while rank 0 works alone; a rank that ends in the meantime ends all
 
@@ -138,17 +138,18 @@ ALONE = Ranks()
 
 
 @contextmanager
-def joined() -> Iterator[Ranks]:
+def joined(arrival: Listener | Knock | None = None) -> Iterator[Ranks]:
     """The ranks that the environment speaks of (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
 
     Only rank 0 speaks to people. If the block raises, or this process dies, all ranks end and say why.
+    arrival: what `arrive` has given, if it has been called already.
     """
-    if _number("WORLD_SIZE", 1) == 1:
+    if number("WORLD_SIZE", 1) == 1:
         yield ALONE
         return
     import torch.distributed as dist
 
-    ranks, lifeline = _join()
+    ranks, lifeline = _join(arrival or arrive())
     silence(not ranks.first)
     try:
         yield ranks
@@ -162,12 +163,12 @@ def joined() -> Iterator[Ranks]:
 
 def is_first() -> bool:
     """Whether this process is rank 0, or alone."""
-    return _number("WORLD_SIZE", 1) == 1 or _number("RANK") == 0
+    return number("WORLD_SIZE", 1) == 1 or number("RANK") == 0
 
 
 def refuse_several(command: str) -> None:
     """Raise UserError where torchrun has started several processes of a command that does not share its work."""
-    if _number("WORLD_SIZE", 1) > 1:
+    if number("WORLD_SIZE", 1) > 1:
         raise UserError(f"torchrun is for `transduce train`; {command} is one process, start it without.")
 
 
@@ -254,44 +255,46 @@ def _sharded(model: nn.Module, world: int, device: torch.device) -> nn.Module:
     return model
 
 
-def _join() -> tuple[Ranks, Lifeline]:
+def _join(arrival: Listener | Knock | None) -> tuple[Ranks, Lifeline]:
     """Meet the other ranks; raises UserError if they don't come."""
     import torch.distributed as dist
 
-    rank, world = _number("RANK"), _number("WORLD_SIZE")
+    rank, world, lifeline = number("RANK"), number("WORLD_SIZE"), None
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        store, lifeline = _meet(rank, world)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=JOIN)
+        store, lifeline = _meet(rank, world, arrival)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=SUM)
         waiting = dist.new_group(backend="gloo", timeout=FOR_EVER)
     except (RuntimeError, ValueError) as error:
-        raise UserError(
+        failure = UserError(
             f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
             "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
-        ) from error
-    return Ranks(rank, world, _number("LOCAL_RANK", rank), _number("LOCAL_WORLD_SIZE", world), waiting), lifeline
+        )
+        if lifeline:
+            lifeline.fail(failure)
+        raise failure from error
+    return Ranks(rank, world, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", world), waiting), lifeline
 
 
-def _meet(rank: int, world: int) -> tuple[Any, Lifeline]:
+def _meet(rank: int, world: int, arrival: Listener | Knock | None) -> tuple[Any, Lifeline]:
     """A store that only the ranks of this start know, and a lifeline.
 
-    They meet in the store at MASTER_ADDR and MASTER_PORT. That of torchrun outlives a restart, with all that an earlier
-    start left in it, so that rank 0 only tells there where to find it.
+    Under torchrun they meet in its store. That outlives a restart, with all that an earlier start left in it, so that
+    rank 0 only tells there where to find it.
     """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    address, port = os.environ.get("MASTER_ADDR", ""), _number("MASTER_PORT")
-    torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    meeting = TCPStore(address, port, None, rank == 0 and not torchrun, JOIN, wait_for_workers=False)
-    if rank == 0:
-        store, listener = (
-            TCPStore("localhost", 0, None, True, JOIN, wait_for_workers=False),
-            Listener(_own(address, port)),
-        )
-        meeting.set(MEETING, listener.announcement)
-        return store, listener.accept(world - 1, str(store.port), JOIN.total_seconds())
-    welcome = call(lambda: meeting.get(MEETING).decode(), rank, JOIN.total_seconds())
-    return TCPStore(welcome.address, int(welcome.text), None, False, JOIN), welcome.lifeline
+    if not arrival:
+        address, port = os.environ.get("MASTER_ADDR", ""), number("MASTER_PORT")
+        meeting = TCPStore(address, port, None, False, SUM, wait_for_workers=False)
+        if rank == 0:
+            arrival = Listener(_own(address, port), world)
+            meeting.set(MEETING, arrival.announcement)
+    if isinstance(arrival, Listener):
+        store = TCPStore("localhost", 0, None, True, SUM, wait_for_workers=False)
+        return store, arrival.accept(str(store.port), JOIN)
+    welcome = arrival.enter(JOIN) if arrival else call(lambda: meeting.get(MEETING).decode(), rank, JOIN)
+    return TCPStore(welcome.address, int(welcome.text), None, False, SUM), welcome.lifeline
 
 
 def _own(address: str, port: int) -> list[str]:
@@ -300,16 +303,3 @@ def _own(address: str, port: int) -> list[str]:
         one.connect((address, port))  # nothing is sent
         return [one.getsockname()[0], address]
     return [address]
-
-
-def _number(name: str, default: int | None = None) -> int:
-    """A number of the environment; raises UserError if it must be there and is not."""
-    text = os.environ.get(name, "")
-    if not text and default is not None:
-        return default
-    if not text.isdigit():
-        raise UserError(
-            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
-            "or unset WORLD_SIZE."
-        )
-    return int(text)

@@ -6,6 +6,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN, profiled, say_training
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.errors import UserError
+from transduce.lifeline import arrive
 
 
 def train(
@@ -46,12 +47,13 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
     from transduce import bundle
     from transduce.ranks import is_first
     from transduce.runs.train import train as run  # torch: too slow for --help
 
     with profiled(profile, TRAIN) as found:
-        result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
+        result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard, arrival=arrival)
     if found:
         say_training(found, bundle.read_config(out))
     if result.reason == "interrupted":

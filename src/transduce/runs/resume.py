@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -190,7 +191,9 @@ def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks
             state = load_checkpoint(path, model, optimizer)
         except UserError as error:
             say(f"{error} The checkpoint before it is used.")
-            path.rename(path.with_name(f"damaged-{path.name}"))
+            damaged = path.with_name(f"damaged-{path.name}")
+            shutil.rmtree(damaged, ignore_errors=True)  # of an earlier time that it was reached
+            path.rename(damaged)
         else:
             ranks.agree(path.name)
             return state

@@ -15,6 +15,7 @@ from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
 from transduce.files import MANIFEST
 from transduce.journal import Journal, NoJournal, say
+from transduce.lifeline import Knock, Listener
 from transduce.machine import keep_memory
 from transduce.profiling import phase
 from transduce.ranks import Ranks, joined
@@ -49,17 +50,18 @@ def train(
     device: torch.device | None = None,
     tensorboard: bool = False,
     until: float = math.inf,
+    arrival: Listener | Knock | None = None,
 ) -> Result:
     """Train a model into `out`, or go on with the training that is there.
 
     given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
     from with its tokenizer and shape; keep_optimizer: with the optimiser's state of its newest checkpoint, too.
-    until: on the monotonic clock, when to save and stop, to go on another time.
+    until: on the monotonic clock, when to save and stop, to go on another time. arrival: what `lifeline.arrive` gave.
     Raises UserError for what can't be trained.
     """
     keep_memory()
     out, init = Path(out), Path(init) if init else None
-    with joined() as ranks:
+    with joined(arrival) as ranks:
         task = Task(given, out, device or ranks.device(), ranks, until)
         return lead(task, init, keep_optimizer, tensorboard) if ranks.first else follow(task)
 

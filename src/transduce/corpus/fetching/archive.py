@@ -24,7 +24,7 @@ HEADERS = 1 << 20  # bytes between two members of a tar archive
 LINK_IN_ZIP, KINDS_IN_ZIP = 0o120000, 0o170000
 ENCRYPTED = 1  # a flag of zip archives
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # what they begin with; the second is an empty one
-DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError)
+DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
 
 
 class _Bounded(io.RawIOBase):
@@ -105,7 +105,7 @@ def _tar(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]
                     continue
                 stream = cast(IO[bytes], archive.extractfile(entry))
                 if entry.name in wanted:
-                    member = _bounded(_decompressed(stream), path)
+                    member = _bounded(_decompressed(stream), path)  # which closes the stream when nothing holds it
                     yield entry.name, member
                 _drain(stream)  # so that only headers are between two members
         _drain(content)  # behind the end is the checksum of the compressed data

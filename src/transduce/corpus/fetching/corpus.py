@@ -7,23 +7,24 @@ OUT.downloads/                       what is downloaded, until OUT is there
 """
 
 import fcntl
+import glob
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from transduce.corpus.fetching.archive import members, optional_members, readable
-from transduce.corpus.fetching.download import download
+from transduce.corpus.fetching.download import download, file_name
 from transduce.corpus.fetching.table import Corpus, Download, Part, Side
 from transduce.corpus.fetching.texts import Written, write_text
 from transduce.errors import UserError
 from transduce.files import ASIDE, digest, to_json, verify, write_folder
 
-SOURCE, FACTS = "SOURCE.md", "source.json"
+SOURCE, FACTS, LOCK = "SOURCE.md", "source.json", ".lock"
 LARGEST_NOTE = 1 << 20  # bytes of a licence that are kept
 
 
@@ -42,13 +43,13 @@ class Fetched(NamedTuple):
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """What `out` holds, if it is this corpus; raises UserError if it is something else."""
+    """What `out` holds, if it is this corpus, and nothing beside it; raises UserError if it is something else."""
     try:
         facts = json.loads((out / FACTS).read_bytes())
         found = facts["corpus"]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
-        if out.exists():
+        if os.path.lexists(out):
             raise UserError(f"--out {out} exists already; name a new folder.") from None
         return None
     except (ValueError, LookupError, TypeError):
@@ -56,6 +57,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
     if found != name:
         raise UserError(f"--out {out} holds {found}; name another folder for {name}.")
     verify(out)
+    _clear(out)
     return fetched
 
 
@@ -64,20 +66,40 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
 
     Downloads are kept in the folder `kept`, if one is given, and what is there already is used.
     """
-    folder = kept or out.with_name(out.name + ".downloads")
+    folder = kept or _downloads(out)
+    urls = {file_name(each.url): each.url for each in corpus.downloads()}
+    for each in corpus.downloads():
+        if (other := urls[file_name(each.url)]) != each.url:
+            raise UserError(f"{each.url} and {other} would be the same file in {folder}; rename one of them.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
-    with _alone(folder):
-        paths = {each: download(each, folder) for each in corpus.downloads()}
-        for left in out.parent.glob(f".{out.name}{ASIDE}*"):  # by a process that was killed
-            shutil.rmtree(left)
-        with write_folder(out) as aside:
-            fetched = _write(corpus, paths, aside)._replace(folder=out)
+    with _alone(folder / LOCK):
+        fetched = already_fetched(corpus.name, out)  # by another process, which has just ended
+        if not fetched:
+            paths = {each: download(each, folder) for each in corpus.downloads()}
+            _clear(out)
+            with write_folder(out) as aside, _alone(aside):
+                fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
-        shutil.rmtree(folder)
+        _clear(out)
     return fetched
+
+
+def _downloads(out: Path) -> Path:
+    return out.with_name(out.name + ".downloads")
+
+
+def _clear(out: Path) -> None:
+    """Remove what killed processes left of `out`, and its downloads once it is there; not what others work in."""
+    downloads = _downloads(out)
+    found = {left: left for left in out.parent.glob(f".{glob.escape(out.name)}{ASIDE}*")}
+    if out.exists() and downloads.exists():
+        found[downloads] = downloads / LOCK
+    for left, lock in found.items():
+        with suppress(UserError), _alone(lock):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
@@ -144,11 +166,12 @@ def _append(whole: Path, part: Path) -> None:
 
 
 def _write_notes(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> None:
-    """Licences that lie in the archives."""
-    for parts in corpus.splits.values():
-        for part in parts:
-            for name, content in optional_members(paths[part.source.download], part.notes, LARGEST_NOTE).items():
-                (folder / Path(name).name).write_bytes(content)
+    """Licences that lie in the archives; those of one name stand one behind the other."""
+    notes = dict.fromkeys((part.source.download, part.notes) for parts in corpus.splits.values() for part in parts)
+    for wanted, names in notes:
+        for name, content in optional_members(paths[wanted], names, LARGEST_NOTE).items():
+            with (folder / Path(name).name).open("ab") as file:
+                file.write((b"\n\n" if file.tell() else b"") + content)
 
 
 def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
@@ -196,16 +219,19 @@ def _origin(parts: tuple[Part, ...]) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Refuse to download where another process does."""
-    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+def _alone(lock: Path) -> Iterator[None]:
+    """Refuse to write where another process does; lock is a folder, or a file that is made."""
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"Another transduce is downloading to {folder}; wait for it.") from None
-        except OSError:
-            pass  # a file system without locks, as some of clusters are
+        descriptor = os.open(lock, os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:  # a folder that can only be read, and may hold all that is needed
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks, as some of clusters are
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"Another transduce is downloading to {lock.parent}; wait for it.") from None
         yield
     finally:
-        os.close(lock)
+        os.close(descriptor)

@@ -36,6 +36,7 @@ BLOCK = 1 << 18
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # what a server says that may say something else a little later
 PARTIAL, UNSATISFIABLE = 206, 416
 LARGEST_ANSWER = 1 << 24  # bytes, of an index
+LONGEST_NAME = 200  # characters; with what is added to them, most file systems take 255
 
 Answer = TypeVar("Answer")
 
@@ -58,16 +59,15 @@ def download(wanted: Download, folder: Path) -> Path:
     Raises UserError if it can't be had, or is not what its checksum says; then it is removed.
     """
     path = folder / file_name(wanted.url)
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        with Display() as display:
-            _repeat(lambda: _continue(wanted, part, display), wanted.url, lambda: _size(part))
-        _check(wanted, part)
-        part.rename(path)
-        _note_of(part).unlink(missing_ok=True)
-    elif wanted.checksum:
+    if path.exists():
         _check(wanted, path)
+        return path
+    part = path.with_name(path.name + ".part")
+    with Display() as display:
+        _repeat(lambda: _continue(wanted, part, display), wanted.url, lambda: _size(part))
+    _check(wanted, part)
+    part.rename(path)
+    _note_of(part).unlink(missing_ok=True)
     return path
 
 
@@ -82,10 +82,10 @@ def read_address(url: str) -> bytes:
 
 
 def file_name(url: str) -> str:
-    """What a download is called: its address, as one name."""
+    """What a download is called: its address, as one name that any file system can hold."""
     address = urlsplit(url)
-    name = f"{address.hostname}{address.path}" + (f"?{address.query}" if address.query else "")
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", name).lstrip(".")
+    name = f"{address.netloc}{address.path}" + (f"?{address.query}" if address.query else "")
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-LONGEST_NAME:].lstrip(".")
 
 
 def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
@@ -104,6 +104,8 @@ def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]
             if error.code not in PASSING:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
             failures += 1
+        except (ValueError, http.client.InvalidURL) as error:  # of this address, or of one that it leads to
+            raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -145,10 +147,12 @@ def _continue(wanted: Download, part: Path, display: Display) -> None:
         if offset and (offset != size or not known or not _same(known, now)):
             part.unlink()
             raise _PassingError("the file has changed, it is begun anew")
-        _check_room(part, total - offset)
-        write_text(_note_of(part), json.dumps(now))
+        _check_room(part, total - size)
         with _writing(part):
-            file = part.open("r+b" if offset else "wb", buffering=0)  # what has come shall not come again
+            if not offset:
+                part.unlink(missing_ok=True)  # first: a kill between the two must not put a new note to an old part
+            write_text(_note_of(part), json.dumps(now))
+            file = part.open("ab", buffering=0)  # what has come shall not come again
         with file:
             _receive(answer, file, part, offset, total, display)
 
@@ -162,7 +166,6 @@ def _check_room(part: Path, needed: int) -> None:
 def _receive(answer: Any, file: FileIO, part: Path, offset: int, total: int, display: Display) -> None:
     """Write what comes behind `offset`; raises _PassingError if it ends before `total`."""
     began, done = time.monotonic(), offset
-    file.seek(offset)
     while block := answer.read1(BLOCK):
         with _writing(part):
             written = file.write(block)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from transduce.corpus.fetching.download import read_address
-from transduce.corpus.fetching.table import Entry, Found, Request, fill
+from transduce.corpus.fetching.table import Entry, Found, Request, places
 from transduce.errors import UserError
 
 KILO = 1024  # sizes in the catalogue are in KiB
@@ -13,7 +13,7 @@ KILO = 1024  # sizes in the catalogue are in KiB
 def look_up(entry: Entry, request: Request) -> Found:
     """The newest version of a corpus for two languages; raises UserError if there is none, or no answer."""
     source, target = request.languages
-    url = fill(entry.catalogue, corpus=request.corpus, source=source, target=target, version="latest")
+    url = entry.catalogue.format_map(places(request) | {"version": "latest"})
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"
     try:
         answer = read_address(url)

@@ -20,8 +20,8 @@ from transduce.errors import UserError
 FORMATS = ("text", "sgm", "ted")
 FACTS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-PLACEHOLDERS = ("source", "target", "language", "first", "second", "corpus", "version")
-PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)")
+PLACES = ("source", "target", "first", "second", "corpus", "version")  # in braces; {language}, too, in parts
+PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
 SPLIT = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}")
@@ -140,9 +140,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 def choose(entry: Entry, request: Request, found: Found | None = None) -> Corpus:
     """The entry for a pair of languages, with every place filled in."""
-    source, target = request.languages
-    values = {"source": source, "target": target, "corpus": request.corpus, "version": request.version}
-    values["first"], values["second"] = sorted(request.languages)
+    values = places(request)
     if found:
         values |= {"version": found.version, "first": found.first, "second": found.second}
     try:
@@ -172,9 +170,11 @@ def _check_once(name: str, parts: list[Part]) -> None:
         members.add(side.member)
 
 
-def fill(pattern: str, **values: str) -> str:
-    """A pattern of the table with its places filled in."""
-    return pattern.format_map(values)
+def places(request: Request) -> dict[str, str]:
+    """What a request says of the places in the table, all but {language}."""
+    first, second = sorted(request.languages)
+    values = (*request.languages, first, second, request.corpus, request.version)
+    return dict(zip(PLACES, values, strict=True))
 
 
 def _languages(entry: Entry, rest: list[str], text: str) -> tuple[str, str]:
@@ -234,7 +234,8 @@ def _entry(name: str, content: Any, file: str) -> Entry:
         if key not in facts:
             raise UserError(f"{where}: {key} is missing.")
     for key in (key for key in facts if key != "languages"):
-        _check_pattern(facts[key], f"{where}: {key}")
+        _check_pattern(facts[key], f"{where}: {key}", PLACES)
+    _check_address(facts.get("catalogue", "https://none"), where)
     if facts["languages"] != "any":
         if not isinstance(facts["languages"], list):
             raise UserError(f'{where}: languages is a list of pairs, or "any".')
@@ -256,9 +257,8 @@ def _check_part(fields: Any, where: str) -> None:
         raise UserError(f"{where}: url is missing.")
     _refuse_unknown(fields, KEYS, where)
     for key in ("url", "member", "source", "target", "format"):
-        _check_pattern(fields.get(key, ""), f"{where}: {key}")
-    if not _is_address(fields["url"]):
-        raise UserError(f"{where}: {fields['url']} is no address that begins with https:// or http://.")
+        _check_pattern(fields.get(key, ""), f"{where}: {key}", (*PLACES, "language"))
+    _check_address(fields["url"], where)
     if fields.get("format", "text") not in FORMATS:
         raise UserError(f"{where}: format is one of {', '.join(FORMATS)}.")
     for each in _values(fields.get("checksum", "")):
@@ -271,25 +271,28 @@ def _check_part(fields: Any, where: str) -> None:
         raise UserError(f"{where}: notes is a list of names.")
 
 
-def _is_address(url: str) -> bool:
+def _check_address(url: str, where: str) -> None:
     try:
-        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+        known = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
     except ValueError:
-        return False
+        known = False
+    if not known:
+        raise UserError(f"{where}: {url} is no address that begins with https:// or http://.")
 
 
-def _check_pattern(pattern: Any, where: str) -> None:
+def _check_pattern(pattern: Any, where: str, known: tuple[str, ...]) -> None:
     """Refuse what is no text, or has places that nothing can fill."""
     if not isinstance(pattern, str):
         raise UserError(f"{where} is a text.")
     try:
-        places = {name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None}
-        pattern.format_map(dict.fromkeys(PLACEHOLDERS, "x"))
+        found = {name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None}
+        pattern.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError):
-        places = {pattern}
-    if not places <= set(PLACEHOLDERS):
-        known = ", ".join(PLACEHOLDERS)
-        raise UserError(f"{where}, {pattern}, has something in braces that nothing is known of; there are {known}.")
+        found = {pattern}
+    if not found <= set(known):
+        raise UserError(
+            f"{where}, {pattern}, has something in braces that nothing is known of; there are {', '.join(known)}."
+        )
 
 
 def _values(of: Any) -> list[Any]:
