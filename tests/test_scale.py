@@ -32,12 +32,12 @@ from transduce.decoding.translator import CHUNK
 from transduce.errors import UserError
 from transduce.model.build import build
 from transduce.scale.joining import join_prepared
-from transduce.scale.preparing import encode_shard, plan_preparation, read_shard_of_corpus
-from transduce.scale.ray_cluster import read_address
-from transduce.scale.ray_preparing import prepare_on_ray
+from transduce.scale.preparing import READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
+from transduce.scale.ray_cluster import TRIES, Pool, conduct, read_address
+from transduce.scale.ray_preparing import do_all, prepare_on_ray
 from transduce.scale.ray_translating import shards_for, translate_on_ray
 from transduce.scale.settling import REPEATED, later, settle, thinned
-from transduce.scale.shards import Shard, read_shard
+from transduce.scale.shards import Plan, Shard, read_shard
 from transduce.scale.translating import Job
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -405,6 +405,7 @@ MISTAKES = {
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
@@ -494,6 +495,33 @@ def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
     prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")
     assert not (tmp_path / "ray.shards").exists()
+
+
+@pytest.mark.slow
+def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tmp_path):
+    """As if something in its text crashed the process, until that is mended."""
+    data = corpus_files(tmp_path)
+    plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)
+    tried, mended = tmp_path / "tried", tmp_path / "mended"
+
+    def crash_at_second(folder: Path, plan: Plan, shard: Shard) -> bool:
+        with tried.open("a") as file:
+            file.write(f"{shard.number}")
+        if shard.number == 2 and not mended.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_shard_of_corpus(folder, plan, shard)
+
+    def work(pool: Pool) -> None:
+        with pytest.raises(UserError, match=rf"{TRIES} times of {TRIES} at shard 2/3 \(pairs 201 to 500 of corpus 1, "):
+            do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
+        assert sorted(tried.read_text()) == sorted("13" + "2" * TRIES)
+        mended.touch()
+        do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * TRIES)
+
+    conduct("", 1, work, gpus=False)
+    assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
 
 
 @pytest.mark.slow
