@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ from transduce.scale.ray_cluster import TRIES, Pool, conduct, read_address
 from transduce.scale.ray_preparing import do_all, prepare_on_ray
 from transduce.scale.ray_translating import shards_for, translate_on_ray
 from transduce.scale.settling import REPEATED, later, settle, thinned
-from transduce.scale.shards import Plan, Shard, read_shard
+from transduce.scale.shards import Plan, Shard, agree, read_shard
 from transduce.scale.translating import Job
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -105,6 +106,20 @@ def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
     sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK) for n in (1, shards))]
     assert max(sizes) <= 4 * CHUNK
     assert shards >= min(4 * workers, -(-lines // CHUNK)) and shards >= 1
+
+
+def test_shards_that_start_at_the_same_moment_agree(tmp_path):
+    (tmp_path / "text").write_text("ka\n")
+
+    def start(folder: Path) -> str:
+        barrier.wait()
+        length = {"measure": lambda: [1], "shards": 4, "unit": lambda *_: 1}
+        return attempt(agree, folder, "translate", {}, [str(tmp_path / "text")], **length)
+
+    barrier = Barrier(4)
+    with ThreadPoolExecutor(4) as threads:
+        for turn in range(30):
+            assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
 
 
 # -- translating ------------------------------------------------------------------------------------------------------
@@ -307,6 +322,16 @@ def test_a_corpus_prepared_in_shards_is_the_same(
     assert alone or contents(folder / "joined") == contents(folder / "one")
 
 
+def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabulary, tmp_path):
+    files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
+    for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
+        Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
+    data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
+    in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
 def corpus_files(folder: Path) -> DataConfig:
     """Two corpora that repeat themselves and each other; one is compressed, and one has trouble in it."""
     sources, targets = reverse_texts(400, seed=5)
@@ -402,6 +427,7 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
+    "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",

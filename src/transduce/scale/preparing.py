@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, repeat
 from pathlib import Path
@@ -29,7 +29,7 @@ from transduce import preparation
 from transduce.config import DataConfig, RunConfig, configure, flatten
 from transduce.corpus.clean import CHUNK, Cleaning, clean
 from transduce.corpus.hashes import Bits64
-from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
+from transduce.corpus.pairs import BILINGUAL, PAGES, SUBTITLES, Origin, Pair, read_lines, read_pairs, within
 from transduce.corpus.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
 from transduce.corpus.rules import Checker
 from transduce.corpus.spool import Spool
@@ -45,20 +45,6 @@ KIND = "prepare"
 READ, ENCODED, SETTLED = "read", "encoded", "settled"
 DONE, FOUND, BLOCKS = "shard.json", "found.json", "blocks"
 SPOOL = "spool"
-FORMATS = (
-    ".tsv",
-    ".tab",
-    ".jsonl",
-    ".mrg",
-    ".po",
-    ".tmx",
-    ".xlf",
-    ".xliff",
-    ".srt",
-    ".vtt",
-    ".html",
-    ".htm",
-)  # no lines
 
 
 @dataclass(frozen=True)
@@ -170,7 +156,7 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = _files([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
+    files = within([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
     languages = data.source, data.target
     return agree(
         folder,
@@ -367,16 +353,8 @@ def _length(files: Sequence[str], languages: tuple[str, str]) -> int:
 
 def _is_aligned(files: Sequence[str]) -> bool:
     """Whether these are two text files, in which pairs are lines."""
-    return len(files) == 2 and not any(suffixes(file)[0] in FORMATS or Path(file).is_dir() for file in files)
-
-
-def _files(given: Iterable[str]) -> Iterator[str]:
-    """The files, with those in folders."""
-    for name in given:
-        if Path(name).is_dir():
-            yield from sorted(str(path) for path in Path(name).rglob("[!.]*") if path.is_file())
-        else:
-            yield name
+    others = *BILINGUAL, *SUBTITLES, *PAGES
+    return len(files) == 2 and not any(suffixes(file)[0] in others or Path(file).is_dir() for file in files)
 
 
 def _fingerprint(folder: Path) -> str:
