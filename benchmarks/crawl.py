@@ -10,7 +10,8 @@ that the text would give (checked first, to the byte), without the time and the 
 
 Then, from the prepared folder, in processes of their own: a training of a tiny model, from the start of the process to
 the end of its first update, and on through a few updates of every block of an epoch, with its memory by
-/proc/self/smaps_rollup, anonymous and mapped; and where two epochs put each pair. What was measured is added to
+/proc/self/smaps_rollup, anonymous and mapped; where two epochs put each pair; and all plans of an epoch, in which every
+pair must be exactly once. What was measured is added to
 DIR/measured.jsonl; --report makes tables and a plot of it. Rates and times are those of one processor, where it is not
 said otherwise: they don't depend on what else the machine does.
 """
@@ -232,6 +233,21 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
     return found
 
 
+def epoch(data: Path, _: float) -> dict[str, Any]:
+    """All plans of an epoch, one after another: that they show every pair exactly once, and what that takes."""
+    corpus = open_prepared(data).mixture
+    seen, before, most = np.zeros(len(corpus), dtype=np.uint8), memory_of_this()[0], 0
+    wall, processor = time.perf_counter(), time.process_time()
+    for block in range(corpus.blocks):
+        for batches in corpus.plan(0, block, budget=BUDGET, accumulate=1, seed=1):
+            np.add.at(seen, np.concatenate(batches), 1)
+        most = max(most, memory_of_this()[0] - before)
+    if (seen != 1).any():
+        raise SystemExit(f"{np.count_nonzero(seen != 1):,} pairs are not shown exactly once.")
+    seconds = time.perf_counter() - wall, time.process_time() - processor
+    return {"pairs": len(corpus), "blocks": corpus.blocks, "seconds": seconds, "anonymous": most}
+
+
 def mixed(corpus: mixture.Mixture) -> dict[str, float]:
     """How little a pair's place in an epoch says of its place in the corpus, and its neighbours of each other.
 
@@ -281,7 +297,7 @@ def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float((ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b)))
 
 
-STEPS = {"training": training, "shuffle": shuffle}
+STEPS = {"training": training, "shuffle": shuffle, "epoch": epoch}
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

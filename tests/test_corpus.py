@@ -8,6 +8,7 @@ import lzma
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -433,7 +434,7 @@ def test_the_spool_gives_back_every_part(tmp_path_factory, rows, chunk, data):
     with patch("transduce.corpus.spool.CHUNK", chunk):
         spool = Spool(tmp_path_factory.mktemp("spool") / "0", iter(pairs), hashed=True)
         assert list(spool.pairs()) == pairs
-        assert spool.sentences().tolist() == hashes_of(pairs).tolist()
+        assert [row for block in spool.sentences() for row in block.tolist()] == hashes_of(pairs).tolist()
         parts = data.draw(st.lists(st.sampled_from([TRAIN, HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
         spool.parts = np.array(parts, dtype=np.int8)
         for part in (TRAIN, HELD_OUT):
@@ -461,7 +462,7 @@ class Split(NamedTuple):
 
 
 def split_off(pairs: list[Pair], count: int, seed: int) -> Split:
-    parts = hold_out(hashes_of(pairs), count, seed).tolist()
+    parts = hold_out(lambda: [hashes_of(pairs)], count, seed).tolist()
     return Split(
         *([pair for pair, its in zip(pairs, parts, strict=True) if its == part] for part in (TRAIN, HELD_OUT, DROPPED))
     )
@@ -522,11 +523,24 @@ def test_a_small_corpus_gives_a_tenth():
     assert [len(part) for part in split_off(pairs, 0, seed=1)] == [57, 0, 0]
 
 
+def test_memory_for_a_pair_is_that_of_four_numbers_of_sentences_and_a_little():
+    """Two of them say what a pair links, two where that leads, at 4 bytes each; its hashes are read when needed."""
+    hashes = np.random.default_rng(1).integers(0, 2**63, (300_000, 2)).astype("<u8")
+    with patch("transduce.corpus.holdout.SLICE", 2000):
+        tracemalloc.start()
+        try:
+            hold_out(lambda: np.split(hashes, 100), 1000, seed=1)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 22 * len(hashes)
+
+
 def test_seeds_choose_differently_and_nothing_else_does():
     code = (
         "from transduce.corpus.pairs import *\nfrom transduce.corpus.holdout import *\n"
         "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
-        "print([(hold_out(sentences(pairs), 50, seed) == HELD_OUT).nonzero()[0].tolist() for seed in (1, 2)])"
+        "print([(hold_out(lambda: [sentences(pairs)], 50, seed) == HELD_OUT).nonzero()[0].tolist() for seed in (1, 2)])"
     )
     runs = [
         subprocess.run(

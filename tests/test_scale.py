@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -32,12 +33,12 @@ from transduce.decoding.translator import CHUNK
 from transduce.errors import UserError
 from transduce.model.build import build
 from transduce.scale.joining import join_prepared
-from transduce.scale.preparing import encode_shard, plan_preparation, read_shard_of_corpus
-from transduce.scale.ray_cluster import read_address
-from transduce.scale.ray_preparing import prepare_on_ray
+from transduce.scale.preparing import READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
+from transduce.scale.ray_cluster import TRIES, Pool, conduct, read_address
+from transduce.scale.ray_preparing import do_all, prepare_on_ray
 from transduce.scale.ray_translating import shards_for, translate_on_ray
 from transduce.scale.settling import REPEATED, later, settle, thinned
-from transduce.scale.shards import Shard, read_shard
+from transduce.scale.shards import Plan, Shard, agree, read_shard
 from transduce.scale.translating import Job
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -105,6 +106,20 @@ def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
     sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK) for n in (1, shards))]
     assert max(sizes) <= 4 * CHUNK
     assert shards >= min(4 * workers, -(-lines // CHUNK)) and shards >= 1
+
+
+def test_shards_that_start_at_the_same_moment_agree(tmp_path):
+    (tmp_path / "text").write_text("ka\n")
+
+    def start(folder: Path) -> str:
+        barrier.wait()
+        length = {"measure": lambda: [1], "shards": 4, "unit": lambda *_: 1}
+        return attempt(agree, folder, "translate", {}, [str(tmp_path / "text")], **length)
+
+    barrier = Barrier(4)
+    with ThreadPoolExecutor(4) as threads:
+        for turn in range(30):
+            assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
 
 
 # -- translating ------------------------------------------------------------------------------------------------------
@@ -307,6 +322,16 @@ def test_a_corpus_prepared_in_shards_is_the_same(
     assert alone or contents(folder / "joined") == contents(folder / "one")
 
 
+def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabulary, tmp_path):
+    files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
+    for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
+        Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
+    data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
+    in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
 def corpus_files(folder: Path) -> DataConfig:
     """Two corpora that repeat themselves and each other; one is compressed, and one has trouble in it."""
     sources, targets = reverse_texts(400, seed=5)
@@ -369,7 +394,8 @@ def test_of_a_very_large_corpus_shards_give_the_texts_to_learn_from_that_one_spo
 @given(st.lists(st.integers(0, 40)))
 def test_later_hashes_are_those_that_one_process_finds(numbers):
     hashes = np.array(numbers, dtype="<u8")
-    assert [not new for new in Hashes().add([value.tobytes() for value in hashes])] == later(hashes).tolist()
+    new = Hashes().add([value.tobytes() for value in hashes])
+    assert later(lambda: [hashes[:7], hashes[7:]]).tolist() == [not each for each in new]
 
 
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
@@ -401,9 +427,11 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
+    "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
@@ -493,6 +521,33 @@ def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
     prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")
     assert not (tmp_path / "ray.shards").exists()
+
+
+@pytest.mark.slow
+def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tmp_path):
+    """As if something in its text crashed the process, until that is mended."""
+    data = corpus_files(tmp_path)
+    plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)
+    tried, mended = tmp_path / "tried", tmp_path / "mended"
+
+    def crash_at_second(folder: Path, plan: Plan, shard: Shard) -> bool:
+        with tried.open("a") as file:
+            file.write(f"{shard.number}")
+        if shard.number == 2 and not mended.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_shard_of_corpus(folder, plan, shard)
+
+    def work(pool: Pool) -> None:
+        with pytest.raises(UserError, match=rf"{TRIES} times of {TRIES} at shard 2/3 \(pairs 201 to 500 of corpus 1, "):
+            do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
+        assert sorted(tried.read_text()) == sorted("13" + "2" * TRIES)
+        mended.touch()
+        do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * TRIES)
+
+    conduct("", 1, work, gpus=False)
+    assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
 
 
 @pytest.mark.slow

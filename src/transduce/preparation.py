@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,7 +108,7 @@ def prepare(
 
     vocab_size: pairs -> the size of the vocabulary; not asked if there is a tokenizer already. rewrite: what becomes of
     the pairs of a corpus that are trained on. The text passes through files in the folder that is being written; memory
-    is needed for its hashes, about 26 bytes a pair.
+    is needed for its hashes, about 20 bytes a pair.
     Raises UserError for an empty corpus and for what the readers refuse.
     """
     began = time.monotonic()
@@ -263,9 +264,8 @@ def split_off(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> 
         return list(_as_seen(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     if not data.holdout or not any(map(len, spools)):
         return [], 0
-    sentences = [spool.sentences() for spool in spools]  # of what is trained on so far
-    parts = hold_out(sentences[0] if len(spools) == 1 else np.concatenate(sentences), data.holdout, seed=1)
-    ends = np.cumsum([len(each) for each in sentences])
+    ends = np.cumsum([spool.count() for spool in spools])
+    parts = hold_out(lambda: chain.from_iterable(spool.sentences() for spool in spools), data.holdout, seed=1)
     for spool, its_parts in zip(spools, np.split(parts, ends[:-1]), strict=True):
         spool.parts[spool.parts == TRAIN] = its_parts
     return [pair for spool in spools for pair in spool.pairs(HELD_OUT)], sum(s.count(DROPPED) for s in spools)

@@ -76,7 +76,7 @@ def clean(
 ) -> Iterator[Pair]:
     """The pairs that break no rule, unchanged and in order; the others are counted in `report`.
 
-    Repetitions are found within one call, by hashes of 64 bits: at most 20 bytes of memory per pair. seen, nearly_seen,
+    Repetitions are found within one call, by hashes of 64 bits: at most 13 bytes of memory per pair. seen, nearly_seen,
     checker: for a part of a corpus, what knows of the rest of it.
     """
     stream = iter(pairs)

@@ -1,12 +1,13 @@
 """Texts by their hashes: what repeats in a corpus that does not fit into memory."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bits64 = NDArray[np.uint64]
+PARTITIONS = 16  # of hashes that are compared with each other in a sixteenth of the memory
 
 
 def hash_text(text: str) -> bytes:
@@ -19,8 +20,31 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
     return np.frombuffer(b"".join(hashes), dtype="<u8")
 
 
+def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
+    """Hashes in parts, with equal ones in the same part: their places in ascending order, and they themselves.
+
+    blocks: gives all of them, in arrays of any shape that count as one behind the other; it is called for every part.
+    """
+    return (_part(blocks(), remainder) for remainder in range(PARTITIONS))
+
+
+def _part(blocks: Iterable[Bits64], remainder: int) -> tuple[NDArray[np.int64], Bits64]:
+    places, found, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
+    for block in blocks:
+        flat = block.reshape(-1)
+        last_bytes = flat.view(np.uint8)[::8]  # as evenly spread as all of a hash
+        here = np.flatnonzero(last_bytes % PARTITIONS == remainder)
+        places.append(begin + here)
+        found.append(flat[here])
+        begin += len(flat)
+    return np.concatenate(places), np.concatenate(found)
+
+
 class Hashes:
-    """A set of hashes that only grows, in sorted arrays, each at least twice as long as the next: 8 bytes each."""
+    """A set of hashes that only grows, in sorted arrays, each at least twice as long as the next.
+
+    It takes 8 bytes of memory for each, and half as many again while two arrays become one.
+    """
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []
@@ -45,6 +69,8 @@ class Hashes:
             return
         self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
-            merged = np.concatenate((self._runs.pop(), self._runs.pop()))
+            last, merged = self._runs.pop(), self._runs[-1]
+            merged.resize(len(merged) + len(last), refcheck=False)  # grows where it is, instead of standing there twice
+            merged[-len(last) :] = last
+            del last
             merged.sort(kind="stable")  # which finds that there are two sorted parts
-            self._runs.append(merged)

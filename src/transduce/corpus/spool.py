@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.corpus.hashes import Bits64
-from transduce.corpus.holdout import TRAIN, sentences
+from transduce.corpus.holdout import SLICE, TRAIN, sentences
 from transduce.corpus.pairs import Origin, Pair
 
 INDEX = "spool.json"  # what is needed to open it again
@@ -81,13 +81,12 @@ class Spool:
             for start in range(0, len(self), every * CHUNK)
         )
 
-    def sentences(self) -> Bits64:
-        """The hashes of both sentences of every pair that is trained on (pairs, 2), if they were written."""
-        if not len(self):
-            return np.empty((0, 2), dtype="<u8")  # for an empty file can't be mapped
-        hashes = np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)
-        chosen = self.parts == TRAIN
-        return hashes if chosen.all() else hashes[chosen]
+    def sentences(self) -> Iterator[Bits64]:
+        """The hashes of both sentences of every pair that is trained on, in blocks (pairs, 2), if they were written."""
+        for start in range(0, len(self), SLICE):
+            hashes = np.memmap(self._path("hashes"), dtype="<u8", mode="r").reshape(-1, 2)[start : start + SLICE]
+            chosen = self.parts[start : start + SLICE] == TRAIN
+            yield hashes if chosen.all() else hashes[chosen]
 
     def blocks(self, part: int = TRAIN, every: int = 1) -> Iterator[Block]:
         """The pairs of a part, in blocks; none is empty. every: one block of so many, the others are not read."""

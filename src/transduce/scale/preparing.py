@@ -16,11 +16,11 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,14 @@ from transduce import preparation
 from transduce.config import DataConfig, RunConfig, configure, flatten
 from transduce.corpus.clean import CHUNK, Cleaning, clean
 from transduce.corpus.hashes import Bits64
-from transduce.corpus.pairs import Origin, Pair, read_lines, read_pairs
+from transduce.corpus.pairs import BILINGUAL, PAGES, SUBTITLES, Origin, Pair, read_lines, read_pairs, within
 from transduce.corpus.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
 from transduce.corpus.rules import Checker
 from transduce.corpus.spool import Spool
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.scale.shards import Plan, Shard, agree
+from transduce.tokens.numbers import map_file
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.words import Rows
@@ -44,20 +45,6 @@ KIND = "prepare"
 READ, ENCODED, SETTLED = "read", "encoded", "settled"
 DONE, FOUND, BLOCKS = "shard.json", "found.json", "blocks"
 SPOOL = "spool"
-FORMATS = (
-    ".tsv",
-    ".tab",
-    ".jsonl",
-    ".mrg",
-    ".po",
-    ".tmx",
-    ".xlf",
-    ".xliff",
-    ".srt",
-    ".vtt",
-    ".html",
-    ".htm",
-)  # no lines
 
 
 @dataclass(frozen=True)
@@ -69,19 +56,45 @@ class Left:
     first: int  # clean pairs before the first of them
 
 
-class Found(NamedTuple):
-    """What a shard has read of a corpus; pairs that break no rule by themselves are counted from 0."""
+@dataclass(frozen=True)
+class Found:
+    """What a shard has read of a corpus; pairs that break no rule by themselves are counted from 0.
 
+    What there is of every pair is mapped into memory whenever it is asked for: of all shards at once it might be too
+    much, and too many files.
+    """
+
+    folder: Path
     names: list[str]  # of files
-    files: NDArray[np.int32]  # (pairs,) numbers of names
-    lines: NDArray[np.int64]  # (pairs,)
-    hashes: Bits64  # (pairs,) of source and target, to find repetitions by; none if nothing is deduplicated
-    near: Bits64  # (pairs,) the same for what is nearly repeated
     left: dict[str, Left]  # by rule
     later: dict[str, list[int]]  # by rule, pairs that were left out when the clean ones were written
     read: int  # pairs in all
-    spooled: NDArray[np.int64]  # numbers of the pairs that were written
-    spool: Spool  # them, with their numbers as lines
+    spool: Spool  # the pairs that were written, with their numbers as lines
+
+    @property
+    def files(self) -> NDArray[np.int32]:
+        """Numbers of the names (pairs,)."""
+        return map_file(self.folder / "files", "i4")
+
+    @property
+    def lines(self) -> NDArray[np.int64]:
+        """In these files (pairs,)."""
+        return map_file(self.folder / "lines", "i8")
+
+    @property
+    def hashes(self) -> Bits64:
+        """Of source and target (pairs,), to find repetitions by; none if nothing is deduplicated."""
+        return map_file(self.folder / "hashes", "<u8")
+
+    @property
+    def near(self) -> Bits64:
+        """The same for what is nearly repeated."""
+        return map_file(self.folder / "near", "<u8")
+
+    @property
+    def spooled(self) -> NDArray[np.int64]:
+        """The numbers of the pairs that were written."""
+        return map_file(self.folder / SPOOL / "lines", "i8")
 
     def origin(self, number: int) -> Origin:
         """Where a pair comes from."""
@@ -143,7 +156,7 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = _files([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
+    files = within([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
     languages = data.source, data.target
     return agree(
         folder,
@@ -184,18 +197,7 @@ def open_found(folder: Path, shard: Shard, corpus: int) -> Found:
         rule: Left(each["number"], [Origin(*origin) for origin in each["lines"]], each["first"])
         for rule, each in found["left"].items()
     }
-    return Found(
-        found["names"],
-        np.fromfile(inner / "files", np.int32),
-        np.fromfile(inner / "lines", np.int64),
-        np.fromfile(inner / "hashes", "<u8"),
-        np.fromfile(inner / "near", "<u8"),
-        left,
-        found["later"],
-        found["read"],
-        np.fromfile(inner / SPOOL / "lines", np.int64),
-        Spool.open(inner / SPOOL),
-    )
+    return Found(inner, found["names"], left, found["later"], found["read"], Spool.open(inner / SPOOL))
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
@@ -351,16 +353,8 @@ def _length(files: Sequence[str], languages: tuple[str, str]) -> int:
 
 def _is_aligned(files: Sequence[str]) -> bool:
     """Whether these are two text files, in which pairs are lines."""
-    return len(files) == 2 and not any(suffixes(file)[0] in FORMATS or Path(file).is_dir() for file in files)
-
-
-def _files(given: Iterable[str]) -> Iterator[str]:
-    """The files, with those in folders."""
-    for name in given:
-        if Path(name).is_dir():
-            yield from sorted(str(path) for path in Path(name).rglob("[!.]*") if path.is_file())
-        else:
-            yield name
+    others = *BILINGUAL, *SUBTITLES, *PAGES
+    return len(files) == 2 and not any(suffixes(file)[0] in others or Path(file).is_dir() for file in files)
 
 
 def _fingerprint(folder: Path) -> str:

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.errors import UserError
+from transduce.files import write_text
 from transduce.machine import cores
+from transduce.scale.shards import Plan, Shard, check_version
 
 LOCAL, CLIENT = "ray", "ray://"
-COMPLAINT = "complaint"  # a column of what workers return: a sentence, or nothing
+COMPLAINT, GIVEN_UP = "complaint", "given up"  # columns of what workers return: a sentence or nothing; whether
+TRIES = 4  # of a shard: a worker may die for reasons that lie elsewhere, three times of four
+BEGUN = ".begun"  # ends the name of a file with a byte for every worker that began a shard
 STORE = 160 << 20  # bytes for what is on its way between processes; Ray wants at least 75 MiB
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -55,6 +59,8 @@ def conduct(address: str, workers: int | None, work: Callable[[Pool], None], *, 
     gpus: whether a worker can use one. Raises UserError if Ray isn't installed or the cluster can't be reached, and
     what `work` complains of.
     """
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers {workers} are too few: give 1 or more, or leave it out for one a core.")
     with _running(address, workers):
         if address.startswith(CLIENT):
             import ray
@@ -114,14 +120,51 @@ def _running(address: str, workers: int | None) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def raise_complaints(rows: Iterable[Mapping[str, Any]]) -> None:
+def do_shard(row: Mapping[str, Any], folder: Path, plan: Plan, home: Path, do: Callable[[Shard], object]) -> Row:
+    """Do the shard that a row is about, in a worker; the row that tells of it.
+
+    Ray gives a shard of which the worker dies to another one, without end. So the folder of the shards knows how often
+    it was begun, and after TRIES it is given up, for the others' sake.
+    """
+    shard, complaint, tries = Shard(int(row["number"][0]), plan.shards), "", 0
+    try:
+        check_version(plan)
+        with working_in(home):
+            begun = folder / f".{shard.name}{BEGUN}"
+            tries = begun.stat().st_size if begun.exists() else 0
+            if tries < TRIES:
+                write_text(begun, "." * (tries + 1))
+                do(shard)
+                begun.unlink(missing_ok=True)
+    except UserError as error:
+        complaint = str(error)
+    return {"number": row["number"], COMPLAINT: [complaint], GIVEN_UP: [tries >= TRIES]}
+
+
+def forget_tries(folder: Path) -> None:
+    """Have every shard tried as often again as if it had never been."""
+    for begun in folder.glob(f".*{BEGUN}"):
+        begun.unlink()
+
+
+def raise_complaints(rows: Iterable[Mapping[str, Any]], plan: Plan, things: str) -> None:
     """Go through what workers return, until one complains: raise UserError with its sentence.
 
-    They return what is the user's mistake, as it is no reason to try again; whatever else they raise, Ray does.
+    They return what is the user's mistake, as it is no reason to try again; whatever else they raise, Ray does. In the
+    end, raise UserError if shards were given up. things: what the plan shares out.
     """
+    given_up = []
     for row in rows:
         if row[COMPLAINT]:
             raise UserError(row[COMPLAINT])
+        if row[GIVEN_UP]:
+            given_up.append(Shard(int(row["number"]), plan.shards))
+    if given_up:
+        named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
+        raise UserError(
+            f"The worker died {TRIES} times of {TRIES} at shard {named}: something there crashes it, or memory is "
+            "short; mend that and start the same command again, which keeps all other shards."
+        )
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from transduce.journal import say, telling
 from transduce.preparation import Prepared
 from transduce.scale.joining import join_prepared
 from transduce.scale.preparing import ENCODED, READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
-from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, conduct, raise_complaints, working_in
+from transduce.scale.ray_cluster import Pool, Row, conduct, do_shard, forget_tries, raise_complaints
 from transduce.scale.settling import settle
-from transduce.scale.shards import Plan, Shard, check_version, read_plan
+from transduce.scale.shards import Plan, Shard, read_plan
 
 EACH = 4  # shards a worker, so that all end at about the same time
 
@@ -48,15 +48,16 @@ def _prepare(make_plan: Callable[..., Plan], folder: Path, shards: int, pool: Po
     """Both rounds of the shards that aren't there yet, and what is between."""
     plan = make_plan(shards=shards or (lambda _: EACH * pool.size))
     say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
-    _do_all(folder, plan, READ, read_shard_of_corpus, pool)
+    do_all(folder, plan, READ, read_shard_of_corpus, pool)
     settle(folder, plan)
-    _do_all(folder, plan, ENCODED, encode_shard, pool)
+    do_all(folder, plan, ENCODED, encode_shard, pool)
 
 
-def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """A round of all shards that aren't there yet."""
+def do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
+    """A round of all shards that aren't there yet; raises UserError as it does, and for shards that were given up."""
     import ray.data
 
+    forget_tries(folder)
     missing = [shard.number for shard in plan.all() if not is_done(folder, plan, round, shard)]
     if not missing:
         return
@@ -68,15 +69,8 @@ def _do_all(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shar
         compute=ray.data.TaskPoolStrategy(size=pool.size),
         num_cpus=pool.cpus,
     )
-    raise_complaints(telling(done.iter_rows(), f"of {len(missing):,} shards {round}"))
+    raise_complaints(telling(done.iter_rows(), f"of {len(missing):,} shards {round}"), plan, "pairs")
 
 
 def _do(row: Row, folder: Path, plan: Plan, do: Callable[[Path, Plan, Shard], bool], home: Path) -> Row:
-    complaint = ""
-    try:
-        check_version(plan)
-        with working_in(home):
-            do(folder, plan, Shard(int(row["number"][0]), plan.shards))
-    except UserError as error:
-        complaint = str(error)
-    return {"number": row["number"], COMPLAINT: [complaint]}
+    return do_shard(row, folder, plan, home, functools.partial(do, folder, plan))

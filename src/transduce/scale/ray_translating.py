@@ -15,8 +15,18 @@ from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.decoding.translator import CHUNK
 from transduce.errors import UserError
 from transduce.journal import say, telling
-from transduce.scale.ray_cluster import COMPLAINT, Pool, Row, conduct, raise_complaints, working_in
-from transduce.scale.shards import Plan, Shard, check_version
+from transduce.scale.ray_cluster import (
+    COMPLAINT,
+    GIVEN_UP,
+    Pool,
+    Row,
+    conduct,
+    do_shard,
+    forget_tries,
+    raise_complaints,
+    working_in,
+)
+from transduce.scale.shards import Plan
 from transduce.scale.translating import (
     Job,
     Joined,
@@ -50,25 +60,18 @@ class Actor:
     """A model in a process of its own."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int, home: Path) -> None:
-        self._plan, self._home = plan, home
+        self._place = folder, plan, home
         self._load = functools.partial(ShardTranslator, job, folder, plan, threads)
 
     @functools.cached_property
     def _translator(self) -> ShardTranslator:
-        check_version(self._plan)
         return self._load()
 
     def __call__(self, row: Mapping[str, Any]) -> Row:
-        complaint = str(row[COMPLAINT][0])
-        if not complaint:
-            shard = Shard(int(row["number"][0]), self._plan.shards)
-            lines = bytes(row["text"][0]).decode().split("\n") if row["lines"][0] else []
-            try:
-                with working_in(self._home):
-                    self._translator.translate(shard, lines)
-            except UserError as error:
-                complaint = str(error)
-        return {"number": row["number"], COMPLAINT: [complaint]}
+        if row[COMPLAINT][0]:
+            return {"number": row["number"], COMPLAINT: list(row[COMPLAINT]), GIVEN_UP: [False]}
+        lines = bytes(row["text"][0]).decode().split("\n") if row["lines"][0] else []
+        return do_shard(row, *self._place, lambda shard: self._translator.translate(shard, lines))
 
 
 def translate_on_ray(
@@ -95,8 +98,9 @@ def _translate(job: Job, input: str, folder: Path, shards: int, pool: Pool) -> N
     if there:
         say(f"{there:,} of {plan.shards:,} shards are there already.")
     say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
+    forget_tries(folder)
     rows = _run(job, input, folder, plan, pool)
-    raise_complaints(telling(rows, f"of {plan.shards - there:,} shards translated"))
+    raise_complaints(telling(rows, f"of {plan.shards - there:,} shards translated"), plan, "lines")
 
 
 def shards_for(lines: int, workers: int) -> int:

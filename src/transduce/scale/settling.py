@@ -4,13 +4,14 @@
                parts-00003-of-00016-0      of each pair of a shard's part of a corpus: trained on, held out, …
                valid.jsonl  settled.json   what is held out; counts, and what was left out so far
 
-It reads hashes (24 bytes a pair), and text only where it learns the vocabulary or takes what is held out.
+It reads hashes, and text only where it learns the vocabulary or takes what is held out.
 """
 
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from transduce import preparation, sizing
 from transduce.config import DataConfig
 from transduce.corpus.clean import LINES_KEPT, Cleaning
-from transduce.corpus.hashes import Bits64
+from transduce.corpus.hashes import Bits64, alike
 from transduce.corpus.pairs import Origin
 from transduce.corpus.rules import DUPLICATE, NEAR_DUPLICATE
 from transduce.corpus.spool import CHUNK, Spool, Texts
@@ -40,7 +41,6 @@ from transduce.scale.shards import Plan, complain_of_missing
 from transduce.tokens.tokenizer import Tokenizer
 
 REPEATED = 3  # a part beside those of a hold-out: what an earlier pair repeats
-PARTITIONS = 16  # of hashes that are compared with each other in a sixteenth of the memory
 SETTLED_FILE = "settled.json"
 
 
@@ -148,22 +148,21 @@ def _left_out(corpus: int, shards: Sequence[Found]) -> Iterator[_Event]:
 
 def _of_all(corpus: int, shards: Sequence[Found], data: DataConfig) -> Iterator[_Event]:
     """What is left out by rules that come after those: what repeats an earlier pair, and the parts say so, first."""
-    repeats, nearly = np.zeros((2, sum(len(found.lines) for found in shards)), dtype=bool)
+    ends = np.cumsum([0, *(len(found.lines) for found in shards)]).tolist()
+    parts = [slice(begin, end) for begin, end in pairwise(ends)]
+    repeats, nearly = np.zeros((2, ends[-1]), dtype=bool)
     if data.deduplicate:
-        repeats[:] = later(np.concatenate([found.hashes for found in shards]))
+        repeats = later(lambda: (found.hashes for found in shards))
     if NEAR_DUPLICATE in data.rules:
-        nearly[~repeats] = later(np.concatenate([found.near for found in shards])[~repeats])
-    begin = 0
-    for found in shards:
-        its = slice(begin, begin + len(found.lines))
+        nearly[~repeats] = later(lambda: (found.near[~repeats[its]] for found, its in zip(shards, parts, strict=True)))
+    for found, its in zip(shards, parts, strict=True):
         repeated = repeats[its] | nearly[its]
         found.spool.parts[repeated[found.spooled]] = REPEATED
         numbered = {DUPLICATE: np.flatnonzero(repeats[its]), NEAR_DUPLICATE: np.flatnonzero(nearly[its])}
         for rule, numbers in (numbered | _others(found, repeated)).items():
             if len(numbers):
                 lines = [found.origin(number) for number in numbers[:LINES_KEPT].tolist()]
-                yield _Event((corpus, begin + int(numbers[0]), 1), rule, len(numbers), lines)
-        begin += len(found.lines)
+                yield _Event((corpus, its.start + int(numbers[0]), 1), rule, len(numbers), lines)
 
 
 def _others(found: Found, repeated: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
@@ -172,13 +171,11 @@ def _others(found: Found, repeated: NDArray[np.bool_]) -> dict[str, NDArray[np.i
     return {rule: each[~repeated[each]] for rule, each in numbers.items()}
 
 
-def later(hashes: Bits64) -> NDArray[np.bool_]:
-    """Whether an equal hash stands before."""
-    repeats = np.ones(len(hashes), dtype=bool)
-    remainders = (hashes % np.uint64(PARTITIONS)).astype(np.uint8)
-    for remainder in range(PARTITIONS):
-        places = np.flatnonzero(remainders == remainder)
-        repeats[places[np.unique(hashes[places], return_index=True)[1]]] = False
+def later(blocks: Callable[[], Iterable[Bits64]]) -> NDArray[np.bool_]:
+    """Whether an equal hash stands before; blocks: gives all hashes, whenever it is called."""
+    repeats = np.ones(sum(map(len, blocks())), dtype=bool)
+    for places, hashes in alike(blocks):
+        repeats[places[np.unique(hashes, return_index=True)[1]]] = False
     return repeats
 
 

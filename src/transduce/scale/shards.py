@@ -91,6 +91,11 @@ class Plan:
         """Where the shard's part of each length begins and ends."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
+    def part(self, shard: Shard, things: str) -> str:
+        """What a shard is of, as a person would say it; things: what there are lengths of."""
+        parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
+        return parts[0] if len(parts) == 1 else ", ".join(f"{each} of corpus {n}" for n, each in enumerate(parts, 1))
+
     def all(self) -> list[Shard]:
         """The shards, in order."""
         return [Shard(number, self.shards) for number in range(1, self.shards + 1)]
@@ -109,15 +114,16 @@ def agree(
     """The plan of the folder: the one that lies there, else one made now, of what `measure` finds in the files.
 
     shards: how many there are, or what chooses that from the lengths for a new plan. unit: of all things and the number
-    of shards, what parts begin at multiples of. Raises UserError if the plan there
-    is another call's, or the folder holds something else.
+    of shards, what parts begin at multiples of. Raises UserError if the plan there is another call's, or the folder
+    holds something else.
     """
     call = {PROGRAM: version(PROGRAM), **call}
-    if (folder / PLAN).exists():
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()  # at one time: another shard
+    if PLAN in there:  # may be writing it now
         plan = read_plan(folder)
         _compare(plan, folder, kind, call, list(files), plan.shards if callable(shards) else shards)
         return plan
-    if folder.exists() and (not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())):
+    if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in there):
         raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
     lengths = measure()  # which complains of what can't be read as its readers do
     inputs = [_look(file) for file in files]

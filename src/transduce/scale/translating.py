@@ -44,7 +44,9 @@ class Job:
     glossary: str = ""  # a file
 
     def call(self) -> dict[str, Any]:
-        """The same, as shards compare it: models and glossary by their content."""
+        """The same, as shards compare it: models and glossary by their content; raises UserError as reading them."""
+        if self.glossary:
+            read_glossary(self.glossary)
         config = bundle.read_config(Path(self.models[0]))
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],

@@ -69,7 +69,8 @@ class Words:
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MOST and self._place:
-            self._forget()
+            self._place.clear()
+            self._pieces = pack([])
             new = set(words)
             self._size = sum(map(len, new))
         if new:
@@ -78,7 +79,3 @@ class Words:
             ids, lengths = self._pieces
             self._pieces = Rows(np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths)))
         return np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
-
-    def _forget(self) -> None:
-        self._place.clear()
-        self._pieces = pack([])
