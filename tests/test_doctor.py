@@ -23,10 +23,13 @@ from transduce.corpus.numbers import numbers_disagree
 from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.rules import (
     BITS,
+    BROKEN_OFF,
     CHARACTERS,
     COPIED,
     DUPLICATE,
     EMPTY,
+    JOINED,
+    LENGTH_RULES,
     MEANINGS,
     MISALIGNED,
     MISREAD,
@@ -145,6 +148,32 @@ def test_faults_have_names(source, target, rule):
 )
 def test_what_is_no_fault(source, target):
     assert not broken(source, target, *BY_THEMSELVES)
+
+
+def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str]]) -> int:
+    """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
+    sources, targets = map(list, zip(*usual, strict=True))
+    checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
+    return np.count_nonzero(checker.check(Sides(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_what_breaks_off_and_what_is_joined(sentences, mirrored):
+    def sides(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [pair[::-1] for pair in pairs] if mirrored else pairs
+
+    cut = [(source, target[: len(target) // 3]) for source, target in sentences]
+    joined = [(a, f"{b} {c}") for (a, b), (_, c) in pairwise(sentences) if len(c) > len(b)]
+    for rule, spoilt in ((BROKEN_OFF, cut), (JOINED, joined)):
+        assert named_of(sides(sentences), rule, sides(sentences)) < 0.005 * len(sentences)
+        assert named_of(sides(spoilt), rule, sides([*sentences[100:], *spoilt[:100]])) > 0.95 * len(spoilt)
+
+
+def test_ends_tell_nothing_where_many_texts_have_none(sentences):
+    open_ended = [(source, target.rstrip(".!?")) for source, target in sentences]
+    mixed = [pair for pairs in zip(sentences[::2], open_ended[1::2], strict=True) for pair in pairs]
+    for usual in (mixed, open_ended):
+        assert named_of(open_ended, BROKEN_OFF, usual) < 0.01 * len(sentences)
 
 
 def test_languages_and_which_side_they_are_on():
