@@ -25,7 +25,7 @@ Flags = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-EMPTY, LINE_BREAK, RATIO = "empty", "line-break", "ratio"
+EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source-language", "target-language"
 MISALIGNED, NUMBERS, PLACEHOLDERS, TEST = "misaligned", "numbers", "placeholders", "test"
@@ -34,6 +34,7 @@ DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in the order in which they are asked: a pair is left out by the first one that it breaks
     EMPTY: "a blank side",
     LINE_BREAK: "a line break inside a text",
+    ENCODING: "bytes that are not UTF-8",  # which only the doctor reads
     RATIO: "one side too long for the other, see data.max_ratio",
     MOJIBAKE: "text that was read in the wrong encoding (Ã¤ for ä)",
     CHARACTERS: "characters that stand for damage: U+FFFD, control characters, private ones",
@@ -52,7 +53,7 @@ MEANINGS = {  # in the order in which they are asked: a pair is left out by the 
     NEAR_DUPLICATE: "the repetition of an earlier pair but for case, punctuation and digits",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
-ALWAYS = (EMPTY, LINE_BREAK, RATIO, DUPLICATE)  # looked for always, or as options of their own say
+ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # looked for always, or as options of their own say
 OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)  # those that data.rules may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 LENGTH_RULES = (BROKEN_OFF, JOINED, LENGTH)
@@ -131,8 +132,7 @@ class Checker:
             broken[copies] |= BITS[COPIED]
         self._check_languages(sides, np.flatnonzero(broken & NOT_TO_BE_TOLD == 0), broken)
         if MISALIGNED in self.asked:
-            for first, last, _ in sides.stretches:
-                broken[first : last + 1] |= BITS[MISALIGNED]
+            broken[sides.partners != np.arange(len(sides))] |= BITS[MISALIGNED]
         beside = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)  # what may be compared
         if self.scale:
             self._check_lengths(self.scale, sides, lengths, beside, broken)
