@@ -396,6 +396,18 @@ def written(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").split("\n")[:-1]
 
 
+def test_a_stretch_does_not_run_from_one_file_into_another(tmp_path, sentences, capsys):
+    files = [tmp_path / f"{name}.tsv" for name in "ab"]
+    moved = [(source, target) for (source, _), (_, target) in zip(sentences[2:], sentences, strict=False)]
+    for file, pairs in zip(files, (moved[:700], moved[700:]), strict=True):
+        file.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    found = json.loads(run(capsys, "doctor", *files, "--only", "misaligned", "--json")[1])["stretches"]
+    assert [(Path(each["file"]).name, each["first"], each["last"], each["offset"]) for each in found] == [
+        ("a.tsv", 1, 700, 2),
+        ("b.tsv", 1, len(moved) - 700, 2),
+    ]
+
+
 @pytest.mark.parametrize("missing", [1, 7])
 def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(tmp_path, sentences, capsys, missing):
     sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
@@ -517,9 +529,10 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
             list(way(Mended([str(corpus)], ("en", "de"), examination_before.verdicts)))
 
 
-def test_subtitles_are_not_written_as_lines_under_their_name():
+@pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
+def test_two_files_that_are_no_lines_of_text_are_not_written_as_such(suffix):
     with pytest.raises(UserError, match="whose name ends in"):
-        check_form(["a.en.srt", "a.de.srt"], ["b.en.srt", "b.de.srt"])
+        check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
 
 
 def test_the_page_needs_nothing_and_hides_nothing(corpus, capsys):
@@ -564,6 +577,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is the file that is read"),
+        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
         ([".."], "not a model folder"),
@@ -607,7 +621,7 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     assert status == 0, said
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
-    assert status == 0 and "all whole" in out and "! " not in out
+    assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out
     for name in ("model.safetensors", "checkpoints/step-00000001/state.json", "data/corpus-0"):
         copy = tmp_path / "copy"
         shutil.copytree(model, copy)

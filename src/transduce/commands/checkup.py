@@ -45,8 +45,11 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
     from transduce.corpus.plain import STANDARD_INPUT
     from transduce.inspection.checkup import checkup_page
 
-    for output in [*([options.out] if options.out else []), *map(Path, options.fix)]:
+    outputs = [*([options.out] if options.out else []), *map(Path, options.fix)]
+    for output in outputs:
         check_output(output, files, "--out" if output == options.out else "--fix")
+    if len({output.resolve() for output in outputs}) < len(outputs):
+        raise UserError("--fix and --out need a file of its own for each thing that is written.")
     if options.fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow; give it as a file.")
     if options.fix:

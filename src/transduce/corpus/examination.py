@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from multiprocessing import get_context
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -275,10 +276,9 @@ def _add(result: Examination, chunk: list[Pair], looked: _Looked, seen: tuple[Ha
         for counts, values in ((result.lengths, looked.lengths), (result.words, looked.words)):
             counts[side] += np.bincount(values[side], minlength=LONGEST + 1)
     for first, last, offset in looked.stretches:
-        _add_stretch(
-            result.stretches,
-            Misaligned(chunk[first].origin.file, chunk[first].origin.line, chunk[last].origin.line, offset),
-        )
+        for file, some in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
+            lines = [origin.line for origin in some]
+            _add_stretch(result.stretches, Misaligned(file, lines[0], lines[-1], offset))
     offsets = looked.partners - np.arange(len(chunk))
     reasons = np.where(offsets, broken, left)  # for which a pair, that will be shown as it stands, leaves
     lowest = reasons & (~reasons + np.uint32(1))

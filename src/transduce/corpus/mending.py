@@ -6,7 +6,7 @@ from itertools import tee, zip_longest
 
 from transduce.corpus import jsonl, tsv
 from transduce.corpus.examination import MENDED
-from transduce.corpus.pairs import PAGES, SUBTITLES, Pair, read_lines, read_pairs
+from transduce.corpus.pairs import BILINGUAL, PAGES, SUBTITLES, Pair, read_lines, read_pairs
 from transduce.corpus.plain import suffixes, without_byte_order_mark
 from transduce.corpus.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.corpus.shifts import FARTHEST, at_offsets
@@ -21,7 +21,7 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
     forms = [suffixes(file)[0] for file in files]
     if len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
         return
-    if len(files) == 2 and not {*forms} & {*SUBTITLES, *PAGES, *LINE_BY_LINE[-1:]}:
+    if len(files) == 2 and not {*forms} & {*BILINGUAL, *SUBTITLES, *PAGES}:
         if len(outputs) != 2:
             raise UserError("--fix needs two files for a corpus of two files, or one whose name ends in .jsonl.")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
