@@ -34,8 +34,8 @@ FOUND_BY = {  # fault -> the rules that should name it
     "target in a third language": {"target-language"},
     "source in a third language": {"source-language"},
     "sides swapped": {"swapped"},
-    "target cut to a third": {"length"},
-    "target joined with two others": {"length"},
+    "target cut to a third": {"broken-off"},
+    "target joined with two others": {"joined"},
     "wrong encoding": {"mojibake"},
     "broken characters": {"characters"},
     "another number": {"numbers"},
@@ -238,56 +238,62 @@ def lines_by_rule(report: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def shifts(arguments: argparse.Namespace) -> None:
-    """How often a shift is found, named and located, and how often one is found that isn't there."""
-    print("| text | lines | false alarms | shifts | found and named | farthest off | one line missing | farthest off |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    choice = random.Random(arguments.seed)
-    for source, target in zip(arguments.files[::2], arguments.files[1::2], strict=True):
-        sides = list(read_lines(source)), list(read_lines(target))
-        alarms = len(stretches(*sides))
-        rows: dict[bool, list[int | None]] = {False: [], True: []}
-        for _ in range(arguments.times):
-            for shift in (3, -2, 1):
-                at = choice.randrange(100, len(sides[0]) - 100)
-                rows[False].append(distance(*shifted(*sides, at, shift, choice), at, shift))
-            at, side = choice.randrange(100, len(sides[0]) - 100), choice.randrange(2)
-            shorter = list(map(list, sides))
-            del shorter[side][at]
-            rows[True].append(distance(shorter[0], shorter[1], at, 1 if side == 0 else -1))
-        cells = []
-        for distances in rows.values():
-            found = [each for each in distances if each is not None]
-            cells += [f"{len(found)} of {len(distances)}", str(max(found, default="–"))]
-        times = 3 * arguments.times
-        name = f"{Path(source).name} {Path(target).name}"
-        print(f"| {name} | {len(sides[0]):,} | {alarms} | {times} | {' | '.join(cells)} |", flush=True)
+    """How often a shift is found, named and located, what --fix makes of it, and how often one is found by mistake.
+
+    kept: of the pairs whose two texts are still there, those that --fix writes; wrong: those that it writes besides.
+    """
+    for times in ("false alarms", "shifts"), ("one line missing",):
+        print(f"| text | lines | {' | '.join(times)} | found and named | farthest off | kept | wrong |")
+        print(f"| {' | '.join(['---'] * (6 + len(times)))} |")
+        choice = random.Random(arguments.seed)
+        for source, target in zip(arguments.files[::2], arguments.files[1::2], strict=True):
+            sides = list(read_lines(source)), list(read_lines(target))
+            counts = [arguments.times]
+            if len(times) == 2:
+                counts = [len(mended(*sides)[0]), 3 * arguments.times]
+                spoilt = [shifted(*sides, shift, choice) for _ in range(arguments.times) for shift in (3, -2, 1)]
+            else:
+                spoilt = [one_missing(*sides, choice) for _ in range(arguments.times)]
+            distances, right, there, wrong = [], 0, 0, 0
+            for sources, targets, at, shift in spoilt:
+                found, kept = mended(sources, targets)
+                if [each["offset"] for each in found] == [shift]:
+                    distances.append(abs(found[0]["first"] - 1 - at))
+                good = collections.Counter(kept) & collections.Counter(zip(*sides, strict=True))
+                right, wrong = right + good.total(), wrong + len(kept) - good.total()
+                there += len(sides[0]) - abs(shift)
+            cells = [*counts, len(distances), max(distances, default="–"), f"{right / there:.2%}", wrong]
+            name = f"{Path(source).name} {Path(target).name}"
+            print(f"| {name} | {len(sides[0]):,} | {' | '.join(map(str, cells))} |", flush=True)
 
 
 def shifted(
-    sources: Sequence[str], targets: Sequence[str], at: int, shift: int, choice: random.Random
-) -> tuple[list[str], list[str]]:
+    sources: list[str], targets: list[str], shift: int, choice: random.Random
+) -> tuple[list[str], list[str], int, int]:
     """From a line on, the targets stand further down: other lines are put in, or lines are missing; as many lines."""
+    at = choice.randrange(100, len(sources) - 100)
     if shift > 0:
-        moved = [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]]
-    else:
-        moved = [*targets[:at], *targets[at - shift :], *choice.sample(targets, -shift)]
-    return list(sources), moved
+        return sources, [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]], at, shift
+    return sources, [*targets[:at], *targets[at - shift :], *choice.sample(targets, -shift)], at, shift
 
 
-def distance(sources: Sequence[str], targets: Sequence[str], at: int, shift: int) -> int | None:
-    """How many lines off the shift is located; None if it isn't found, or another one is."""
-    found = stretches(sources, targets)
-    if len(found) != 1 or found[0]["offset"] != shift:
-        return None
-    return abs(found[0]["first"] - 1 - at)
+def one_missing(sources: list[str], targets: list[str], choice: random.Random) -> tuple[list[str], list[str], int, int]:
+    """A line is missing on one side, which has a line less."""
+    at = choice.randrange(100, len(sources) - 100)
+    if choice.randrange(2):
+        return sources, targets[:at] + targets[at + 1 :], at, -1
+    return sources[:at] + sources[at + 1 :], targets, at, 1
 
 
-def stretches(sources: Sequence[str], targets: Sequence[str]) -> list[dict[str, Any]]:
+def mended(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[Texts]]:
+    """The stretches that are found, and the pairs that --fix keeps."""
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / "source", Path(folder) / "target"]
+        files, fixed = ([Path(folder) / f"{name}{side}" for side in "ab"] for name in ("spoilt-", "mended-"))
         for file, lines in zip(files, (sources, targets), strict=True):
             file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-        return run([*map(str, files), "--only", "misaligned", "--threads", "1"])["stretches"]
+        options = ["--only", "misaligned", "--threads", "1", "--fix", *map(str, fixed)]
+        found = run([*map(str, files), *options])["stretches"]
+        return found, list(zip(*(read_lines(str(file)) for file in fixed), strict=True))
 
 
 # -- speed -------------------------------------------------------------------------------------------------------------

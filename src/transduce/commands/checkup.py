@@ -40,19 +40,23 @@ class Options:
 def check_corpus(files: Sequence[str], options: Options) -> None:
     """Read it once, report, and with --fix read it once more to write what is kept."""
     from transduce.corpus.examination import examine, findings  # numpy: too slow for --help
-    from transduce.corpus.mending import copies_lines
+    from transduce.corpus.mending import check_form
     from transduce.corpus.pairs import read_pairs
     from transduce.corpus.plain import STANDARD_INPUT
     from transduce.inspection.checkup import checkup_page
 
-    for output in [*([options.out] if options.out else []), *map(Path, options.fix)]:
+    outputs = [*([options.out] if options.out else []), *map(Path, options.fix)]
+    for output in outputs:
         check_output(output, files, "--out" if output == options.out else "--fix")
+    if len({output.resolve() for output in outputs}) < len(outputs):
+        raise UserError("--fix and --out need a file of its own for each thing that is written.")
     if options.fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow; give it as a file.")
-    copies = bool(options.fix) and copies_lines(files, options.fix)
+    if options.fix:
+        check_form(files, options.fix)
     rules, languages = _rules(options), (options.languages[0] or "source", options.languages[1] or "target")
     began = time.monotonic()
-    pairs = telling(read_pairs(files, languages), "pairs examined")
+    pairs = telling(read_pairs(files, languages, lenient=True), "pairs examined")
     examination = examine(pairs, rules, options.threads or cores())
     seconds = time.monotonic() - began
     found, uncovered = findings(examination), _uncovered(examination, options.vocabulary)
@@ -65,7 +69,7 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
         write_lines(options.out, [page])
         say(f"Written: {options.out}")
     if options.fix:
-        _fix(files, languages, options.fix, examination, copies)
+        _fix(files, languages, options.fix, examination)
 
 
 def _rules(options: Options) -> "Rules":
@@ -123,7 +127,8 @@ def _print(
     pairs, faulty = examination.pairs, examination.faulty
     languages = " to ".join(code or "?" for code in examination.rules.languages)
     print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
-    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault.")
+    mended = f"; --fix mends {examination.mended:,} of them" if examination.mended else ""
+    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault{mended}.")
     if examination.stopped:
         print(f"Reading stopped there: {examination.stopped}")
     rows = [("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning) for each in found]
@@ -167,6 +172,7 @@ def _as_json(
     return {
         "pairs": examination.pairs,
         "faulty": examination.faulty,
+        "mendable": examination.mended,
         "seconds": round(seconds, 3),
         "languages": examination.rules.languages,
         "stopped": examination.stopped,
@@ -192,21 +198,26 @@ def _fix(
     languages: tuple[str, str],
     outputs: Sequence[str],
     examination: "Examination",
-    copies: bool,
 ) -> None:
-    """Write what is kept, and what leaves."""
-    from transduce.corpus.mending import kept_lines, kept_pairs, left_out
-    from transduce.corpus.pairs import read_pairs
+    """Write what is kept, what leaves, and what is kept but changed."""
+    from transduce.corpus.mending import Mended
+    from transduce.corpus.plain import suffixes
 
     if examination.stopped:
         raise UserError(f"Nothing was written, for the corpus could not be read to its end: {examination.stopped}")
-    verdicts = examination.verdicts
-    if copies:
-        for file, output in zip(files, outputs, strict=True):
-            write_lines(Path(output), kept_lines(file, verdicts))
+    corpus = Mended(files, languages, examination.verdicts)
+    if len(outputs) == 2:
+        for side, output in enumerate(outputs):
+            write_lines(Path(output), corpus.sides(side))
+    elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
+        write_lines(Path(outputs[0]), corpus.lines())
     else:
-        write_lines(Path(outputs[0]), kept_pairs(read_pairs(files, languages), verdicts))
-    list_of_left = Path(f"{outputs[0]}.left-out.jsonl")
-    write_lines(list_of_left, left_out(read_pairs(files, languages), verdicts))
-    kept = examination.pairs - examination.faulty
-    say(f"Written: {' '.join(outputs)} ({kept:,} pairs), {list_of_left} ({examination.faulty:,})")
+        write_lines(Path(outputs[0]), corpus.objects())
+    left_out, mended = (Path(f"{outputs[0]}.{what}.jsonl") for what in ("left-out", "mended"))
+    write_lines(left_out, corpus.left_out())
+    leaving = examination.faulty - examination.mended
+    written = f"Written: {' '.join(outputs)} ({examination.pairs - leaving:,} pairs), {left_out} ({leaving:,})"
+    if examination.mended:
+        write_lines(mended, corpus.mended())
+        written += f", {mended} ({examination.mended:,} of those that are kept)"
+    say(written)

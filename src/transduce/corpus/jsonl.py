@@ -5,27 +5,47 @@ from collections.abc import Iterator
 from typing import Any
 
 from transduce.corpus.plain import display_name, read_lines, without_byte_order_mark
+from transduce.corpus.undecoded import UNDECODED, readable
 from transduce.errors import UserError
 
 KEYS = (("source", "target"), ("src", "tgt"))
 
 
-def read_jsonl(file: str, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def read_jsonl(file: str, languages: tuple[str, str], *, lenient: bool = False) -> Iterator[tuple[str, str]]:
     """The two texts of every object: under the codes of the languages, "source" and "target", or "src" and "tgt".
 
     They may lie one level deeper, under "translation". Other keys are not read. A blank line is a
-    pair of two empty texts. Raises UserError for a line that is not such an object.
+    pair of two empty texts. Raises UserError for a line that is not such an object. lenient: as for `read_lines`.
     """
-    for line, text in enumerate(without_byte_order_mark(read_lines(file)), start=1):
-        yield _texts(_parse(file, line, text), languages, file, line) if text.strip() else ("", "")
+    for line, text in enumerate(without_byte_order_mark(read_lines(file, lenient=lenient)), start=1):
+        if not text.strip():
+            yield "", ""
+            continue
+        record = _pair_in(_parse(file, line, text), file, line)
+        source, target = _keys(record, languages, file, line)
+        whole = lenient and UNDECODED.search(text) and _pair_in(_parse(file, line, readable(text)), file, line)
+        _check_encodable("".join((whole or record)[key] for key in (source, target)), file, line)
+        yield record[source], record[target]
 
 
-def _parse(file: str, line: int, text: str) -> dict[str, Any]:
+def with_target(text: str, target: str, languages: tuple[str, str]) -> str:
+    """A line that `read_jsonl` has read, with another target."""
+    outer = json.loads(text)
+    record = _pair_in(outer, "", 0)
+    record[_keys(record, languages, "", 0)[1]] = target
+    return json.dumps(outer, ensure_ascii=False)
+
+
+def _parse(file: str, line: int, text: str) -> Any:
     try:
-        record = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise UserError(f"{display_name(file)}, line {line} is not valid JSON: {what}.") from None
+
+
+def _pair_in(record: Any, file: str, line: int) -> dict[str, Any]:
+    """The object that holds the texts."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]
     if not isinstance(record, dict):
@@ -35,12 +55,11 @@ def _parse(file: str, line: int, text: str) -> dict[str, Any]:
     return record
 
 
-def _texts(record: dict[str, Any], languages: tuple[str, str], file: str, line: int) -> tuple[str, str]:
+def _keys(record: dict[str, Any], languages: tuple[str, str], file: str, line: int) -> tuple[str, str]:
+    """Under which the texts are."""
     for keys in (languages, *KEYS):
-        source, target = (record.get(key) for key in keys)
-        if isinstance(source, str) and isinstance(target, str):
-            _check_encodable(source + target, file, line)
-            return source, target
+        if all(isinstance(record.get(key), str) for key in keys):
+            return keys
     wanted = " or ".join(f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *KEYS)))
     found = ", ".join(f'"{key}" ({_kind(value)})' for key, value in record.items()) or "no keys"
     raise UserError(f"{display_name(file)}, line {line}: a pair needs texts under {wanted}; this object has {found}.")

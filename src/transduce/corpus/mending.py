@@ -1,55 +1,95 @@
-"""A corpus without the pairs that an examination found fault with, in the form that it has."""
+"""A corpus without the pairs that an examination found fault with, in the form that it has, and what became of them."""
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import tee, zip_longest
 
-from transduce.corpus.pairs import Pair, read_lines
-from transduce.corpus.plain import suffixes
-from transduce.corpus.rules import MEANINGS
+from transduce.corpus import jsonl, tsv
+from transduce.corpus.examination import MENDED
+from transduce.corpus.pairs import BILINGUAL, PAGES, SUBTITLES, Pair, read_lines, read_pairs
+from transduce.corpus.plain import suffixes, without_byte_order_mark
+from transduce.corpus.rules import ENCODING, MEANINGS, MISALIGNED
+from transduce.corpus.shifts import FARTHEST, at_offsets
+from transduce.corpus.undecoded import as_windows, readable
 from transduce.errors import UserError
 
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # formats of bilingual files in which a pair is a line
 
 
-def copies_lines(files: Sequence[str], outputs: Sequence[str]) -> bool:
-    """Whether what is kept can be copied as it stands; otherwise it is written as JSON lines.
-
-    Raises UserError if the outputs don't have the form of the corpus.
-    """
-    if len(files) == len(outputs) == 2:
-        return True
-    if len(files) == len(outputs) == 1 and suffixes(files[0])[0] in LINE_BY_LINE:
-        if suffixes(outputs[0])[0] == suffixes(files[0])[0]:
-            return True
-    elif len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
-        return False
-    if len(files) == 2:
-        raise UserError("--fix needs two files for a corpus of two files, or one whose name ends in .jsonl.")
-    wanted = suffixes(files[0])[0]
-    raise UserError(f"--fix needs one file whose name ends in {wanted if wanted in LINE_BY_LINE else '.jsonl'}.")
+def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise UserError if the outputs don't have the form of the corpus, and aren't one file of JSON lines either."""
+    forms = [suffixes(file)[0] for file in files]
+    if len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
+        return
+    if len(files) == 2 and not {*forms} & {*BILINGUAL, *SUBTITLES, *PAGES}:
+        if len(outputs) != 2:
+            raise UserError("--fix needs two files for a corpus of two files, or one whose name ends in .jsonl.")
+    elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
+        wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
+        raise UserError(f"--fix needs one file whose name ends in {wanted}.")
 
 
-def kept_lines(file: str, verdicts: Sequence[int]) -> Iterator[str]:
-    """The lines of a file of the corpus whose pairs have no fault; raises UserError if it isn't what it was."""
-    for line, verdict in zip_longest(read_lines(file), verdicts):
-        if line is None or verdict is None:
-            raise UserError(f"{file} has changed while it was examined; do it again.")
-        if not verdict:
-            yield line
+class Mended:
+    """What an examination says is to be done with a corpus, done while it is read again."""
+
+    def __init__(self, files: Sequence[str], languages: tuple[str, str], verdicts: Sequence[int]) -> None:
+        """verdicts: the examination's."""
+        self._files, self._languages, self._verdicts = files, languages, verdicts
+
+    def _pairs(self) -> Iterator[tuple[Pair, int]]:
+        """All pairs, each with the target that is its own, and their verdicts."""
+        here, there = tee(read_pairs(self._files, self._languages, lenient=True))
+        offsets = (verdict - MENDED if _is_mended(verdict) else 0 for verdict in self._verdicts)
+        for pair, other, verdict in zip_longest(here, at_offsets(there, offsets), self._verdicts):
+            if pair is None or other is None or verdict is None:
+                raise UserError(f"{' or '.join(self._files)} has changed while it was examined; do it again.")
+            decode = as_windows if _is_kept(verdict) else readable
+            yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
+
+    def sides(self, side: int) -> Iterator[str]:
+        """The texts of one side that are kept."""
+        return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if _is_kept(verdict))
+
+    def lines(self) -> Iterator[str]:
+        """The lines of one bilingual file that are kept, with all that they hold."""
+        lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
+        for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
+            if _is_kept(verdict):
+                yield self._line(as_windows(line), pair.target) if verdict not in (0, MENDED) else as_windows(line)
+
+    def _line(self, line: str, target: str) -> str:
+        if suffixes(self._files[0])[0] == ".jsonl":
+            return jsonl.with_target(line, target, self._languages)
+        return tsv.with_target(line, target)
+
+    def objects(self) -> Iterator[str]:
+        """The pairs that are kept, as JSON lines."""
+        for pair, verdict in self._pairs():
+            if _is_kept(verdict):
+                yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
+
+    def left_out(self) -> Iterator[str]:
+        """The pairs that leave, as JSON lines: by which rule, from where, and what they are."""
+        for pair, verdict in self._pairs():
+            if not _is_kept(verdict):
+                yield _listed(tuple(MEANINGS)[verdict - 1], pair)
+
+    def mended(self) -> Iterator[str]:
+        """The pairs that are kept and not as they were; offset: how many lines further down the target stood."""
+        for pair, verdict in self._pairs():
+            if _is_mended(verdict):
+                offset = verdict - MENDED
+                yield _listed(MISALIGNED if offset else ENCODING, pair, offset=offset)
 
 
-def kept_pairs(pairs: Iterator[Pair], verdicts: Sequence[int]) -> Iterator[str]:
-    """The same pairs as JSON lines."""
-    for pair, verdict in zip(pairs, verdicts, strict=True):
-        if not verdict:
-            yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
+def _listed(rule: str, pair: Pair, **more: int) -> str:
+    texts = {"source": pair.source, "target": pair.target}
+    return json.dumps({"rule": rule, **pair.origin._asdict(), **more, **texts}, ensure_ascii=False)
 
 
-def left_out(pairs: Iterator[Pair], verdicts: Sequence[int]) -> Iterator[str]:
-    """What leaves, as JSON lines: by which rule, from where, and what it is."""
-    rules = tuple(MEANINGS)
-    for pair, verdict in zip(pairs, verdicts, strict=True):
-        if verdict:
-            texts = {"source": pair.source, "target": pair.target}
-            yield json.dumps({"rule": rules[verdict - 1], **pair.origin._asdict(), **texts}, ensure_ascii=False)
+def _is_mended(verdict: int) -> bool:
+    return verdict >= MENDED - FARTHEST
+
+
+def _is_kept(verdict: int) -> bool:
+    return verdict == 0 or _is_mended(verdict)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, count, repeat, zip_longest
+from itertools import chain, count, islice, repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ SUPPORTED = (
     ".tsv (also .txt or .tab), .jsonl, .tmx, .xlf, .xliff, .po or .mrg (trees), each also compressed as .gz, .xz, .bz2 "
     "or .zst"
 )
+LACKING = 20  # lines that one of two files may have less, where that is looked into
 EDGE = re.compile(r"[ \t\r\n]*[\r\n][ \t]*\Z")
 BREAK = re.compile(r"[ \t]*[\r\n]+[ \t\r\n]*")
 
@@ -50,14 +51,18 @@ class Pair(NamedTuple):
     origin: Origin
 
 
-def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "target")) -> Iterator[Pair]:
+def read_pairs(
+    files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
+) -> Iterator[Pair]:
     """The pairs of two line-aligned text files, or of bilingual files, whose formats their suffixes name.
 
     A folder is all bilingual files in it. "-" is standard input; alone, it holds TAB-separated pairs. Objects in .jsonl
     files may use the codes of the `languages` as keys, and these decide what is read of a translation memory. Of text
     files, nothing is left out: an empty line is an empty text. Of documents, what has a translation is read, and a line
     break in a text becomes a blank. A byte order mark at the start of a file is not text and is removed.
-    Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse.
+    Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse. lenient: lines of
+    text, tables and JSON that are not UTF-8 are given, too, see `undecoded`; and of two text files one may lack up to
+    20 lines, instead of which the last pairs have an empty text.
     """
     match within(files):
         case [source, target] if facing := _facing(source, target):
@@ -65,16 +70,18 @@ def read_pairs(files: Sequence[str], languages: tuple[str, str] = ("source", "ta
         case [source, target] if source in STANDARD_INPUT and target in STANDARD_INPUT:
             raise UserError("Both sides cannot come from standard input; give one of them as a file.")
         case [file]:
-            return _read_bilingual(file, languages)
+            return _read_bilingual(file, languages, lenient)
         case found if found and all(suffixes(file)[0] in TOGETHER for file in found):
-            return chain.from_iterable(_read_bilingual(file, languages) for file in found)
+            return chain.from_iterable(_read_bilingual(file, languages, lenient) for file in found)
         case [source, target]:
             for file in files:
                 if suffixes(file)[0] in BILINGUAL:
                     raise UserError(
                         f"{file} is a bilingual file by its suffix; give it alone, or rename it if it is not."
                     )
-            return map(_pair, _read_aligned(source, target), map(Origin, repeat(display_name(source)), count(1)))
+            return map(
+                _pair, _read_aligned(source, target, lenient), map(Origin, repeat(display_name(source)), count(1))
+            )
         case found:
             raise UserError(
                 f"A corpus is two text files, or bilingual files ({', '.join(TOGETHER)}), not {len(found)} files."
@@ -138,14 +145,15 @@ def _read_trees(file: str) -> Iterator[Pair]:
         yield Pair(marked_words(words), marked_tags(symbols), Origin(display_name(file), line))
 
 
-def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
+def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Iterator[Pair]:
     match ".tsv" if file in STANDARD_INPUT else suffixes(file)[0]:
         case ".mrg":
             return _read_trees(file)
         case ".tsv" | ".tab" | ".txt":
-            return map(_pair, read_tsv(file), map(Origin, repeat(display_name(file)), count(1)))
+            return map(_pair, read_tsv(file, lenient=lenient), map(Origin, repeat(display_name(file)), count(1)))
         case ".jsonl":
-            return map(_pair, read_jsonl(file, languages), map(Origin, repeat(display_name(file)), count(1)))
+            found = read_jsonl(file, languages, lenient=lenient)
+            return map(_pair, found, map(Origin, repeat(display_name(file)), count(1)))
         case ".tmx":
             from transduce.corpus.tmx import read_tmx
 
@@ -157,8 +165,8 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
         case ".xlf" | ".xliff":
             from transduce.corpus.documents.xliff import read_translated_xliff
 
-            found = read_translated_xliff(read_pieces(file), display_name(file), *languages)
-            return map(_numbered, repeat(file), found)
+            units = read_translated_xliff(read_pieces(file), display_name(file), *languages)
+            return map(_numbered, repeat(file), units)
         case suffix if suffix in (*SUBTITLES, *PAGES):
             raise UserError(f"{file} holds one language; give two such files, the source and its translation.")
         case _:
@@ -170,12 +178,18 @@ def _read_bilingual(file: str, languages: tuple[str, str]) -> Iterator[Pair]:
             )
 
 
-def _read_aligned(source_file: str, target_file: str) -> Iterator[tuple[str, str]]:
-    sources = without_byte_order_mark(read_lines(source_file))
-    targets = without_byte_order_mark(read_lines(target_file))
+def _read_aligned(source_file: str, target_file: str, lenient: bool) -> Iterator[tuple[str, str]]:
+    sources = without_byte_order_mark(read_lines(source_file, lenient=lenient))
+    targets = without_byte_order_mark(read_lines(target_file, lenient=lenient))
     for number, (source, target) in enumerate(zip_longest(sources, targets)):
         if source is None or target is None:
-            rest = 1 + sum(1 for _ in (targets if source is None else sources))
+            longer = targets if source is None else sources
+            more = list(islice(longer, LACKING)) if lenient else []
+            if lenient and len(more) < LACKING:
+                yield source or "", target or ""
+                yield from ((text, "") if target is None else ("", text) for text in more)
+                return
+            rest = 1 + len(more) + sum(1 for _ in longer)
             lines = (number, number + rest) if source is None else (number + rest, number)
             raise UserError(
                 f"{display_name(source_file)} has {lines[0]:,} lines and {display_name(target_file)} has {lines[1]:,}; "

@@ -35,17 +35,18 @@ STARTS = {  # of what is often taken for UTF-8 text, and what it is
 }
 
 
-def read_lines(file: str) -> Iterator[str]:
+def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """The lines of a text file, or of standard input if it is "-", without their line feeds.
 
     The suffixes .gz, .xz, .bz2 and .zst are decompressed. One carriage return at the end of every
     line goes if every line has it. A byte order mark stays, as the first character of line 1.
-    Raises UserError for a file that cannot be read, is damaged, or is not UTF-8.
+    Raises UserError for a file that cannot be read, is damaged, or is not UTF-8. lenient: lines that are not UTF-8 are
+    given, too; see `undecoded`.
     """
     all_crlf, blocks = _settle_line_ends(file, _whole_lines(read_pieces(file)))
     line = 1
     for block in blocks:
-        lines = _decode(file, line, block).split("\n")
+        lines = _decode(file, line, block, lenient).split("\n")
         if not lines[-1]:
             lines.pop()  # what follows the last line feed is no line
         line += len(lines)
@@ -175,7 +176,7 @@ def _ends_in_cr(block: bytes) -> bool:
     return block.count(b"\n") == block.count(b"\r\n")
 
 
-def _decode(file: str, line: int, block: bytes) -> str:
+def _decode(file: str, line: int, block: bytes, lenient: bool) -> str:
     """The text of a block that begins with the given line; raises UserError that names the first bad byte."""
     try:
         return block.decode("utf-8")
@@ -187,6 +188,8 @@ def _decode(file: str, line: int, block: bytes) -> str:
     for start, kind in STARTS.items():
         if line == 1 and block.startswith(start):
             raise UserError(f"{place}; it looks like {kind}.")
+    if lenient:
+        return block.decode("utf-8", "surrogateescape")
     raise UserError(f"{place}; convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`.")
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transduce.corpus.hashes import Bits64
 from transduce.corpus.identify import identifier
-from transduce.corpus.lengths import is_outlier, lengths_of, scale_of
+from transduce.corpus.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, lengths_of, scale_of
 from transduce.corpus.numbers import numbers_disagree
 from transduce.corpus.pairs import read_pairs
 from transduce.corpus.placeholders import intact, is_text, mask
@@ -25,14 +25,16 @@ Flags = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-EMPTY, LINE_BREAK, RATIO = "empty", "line-break", "ratio"
+EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source-language", "target-language"
-MISALIGNED, LENGTH, NUMBERS, PLACEHOLDERS, TEST = "misaligned", "length", "numbers", "placeholders", "test"
+MISALIGNED, NUMBERS, PLACEHOLDERS, TEST = "misaligned", "numbers", "placeholders", "test"
+BROKEN_OFF, JOINED, LENGTH = "broken-off", "joined", "length"
 DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in the order in which they are asked: a pair is left out by the first one that it breaks
     EMPTY: "a blank side",
     LINE_BREAK: "a line break inside a text",
+    ENCODING: "bytes that are not UTF-8",  # which only the doctor reads
     RATIO: "one side too long for the other, see data.max_ratio",
     MOJIBAKE: "text that was read in the wrong encoding (Ã¤ for ä)",
     CHARACTERS: "characters that stand for damage: U+FFFD, control characters, private ones",
@@ -41,6 +43,8 @@ MEANINGS = {  # in the order in which they are asked: a pair is left out by the 
     SOURCE_LANGUAGE: "a source in another language",
     TARGET_LANGUAGE: "a target in another language",
     MISALIGNED: "a line in a stretch that has slipped against the other side",
+    BROKEN_OFF: "a side that is too short and breaks off before its sentence ends",
+    JOINED: "a side that is too long and has sentences that the other lacks",
     LENGTH: "a length that is very unlike those of other translations",
     NUMBERS: "numbers on one side that contradict those on the other",
     PLACEHOLDERS: "placeholders, tags or addresses that are not the same on both sides",
@@ -49,8 +53,10 @@ MEANINGS = {  # in the order in which they are asked: a pair is left out by the 
     NEAR_DUPLICATE: "the repetition of an earlier pair but for case, punctuation and digits",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
-OTHERS = (*list(MEANINGS)[3:14], NEAR_DUPLICATE)  # those that data.rules may name
+ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # looked for always, or as options of their own say
+OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)  # those that data.rules may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
+LENGTH_RULES = (BROKEN_OFF, JOINED, LENGTH)
 NOT_TO_BE_TOLD = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]  # which language such a text is in
 
 RATIO_SLACK = 10  # characters: "Ja." and "Yes, I do." are a good pair at any ratio
@@ -94,7 +100,7 @@ class Checker:
         check_names(rules.others)
         self.rules = rules
         self.asked = frozenset(rules.others)
-        self.scale = scale_of(*map(lengths_of, pairs)) if pairs and LENGTH in self.asked else None
+        self.scale = scale_of(*pairs) if pairs and self.asked.intersection(LENGTH_RULES) else None
         self.test = _test_sentences(rules.test, rules.languages) if TEST in self.asked else None
         self.labels = _labels(rules)
 
@@ -126,11 +132,10 @@ class Checker:
             broken[copies] |= BITS[COPIED]
         self._check_languages(sides, np.flatnonzero(broken & NOT_TO_BE_TOLD == 0), broken)
         if MISALIGNED in self.asked:
-            for first, last, _ in sides.stretches:
-                broken[first : last + 1] |= BITS[MISALIGNED]
+            broken[sides.partners != np.arange(len(sides))] |= BITS[MISALIGNED]
         beside = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)  # what may be compared
-        if LENGTH in self.asked and self.scale:
-            broken[beside[is_outlier(lengths[0][beside], lengths[1][beside], self.scale)]] |= BITS[LENGTH]
+        if self.scale:
+            self._check_lengths(self.scale, sides, lengths, beside, broken)
         if NUMBERS in self.asked:
             rows = np.intersect1d(sides.source.rows_with(DIGIT), sides.target.rows_with(DIGIT))
             broken[_where(sides, np.intersect1d(rows, beside), numbers_disagree)] |= BITS[NUMBERS]
@@ -140,6 +145,16 @@ class Checker:
         if self.test is not None:
             for side, known in zip(sides.both, self.test, strict=True):
                 broken[whole[np.isin(side.hashes[whole], known)]] |= BITS[TEST]
+
+    def _check_lengths(self, scale: Scale, sides: Sides, lengths: Sequence[Ints], rows: Ints, broken: Flags) -> None:
+        unlike = deviations(lengths[0][rows], lengths[1][rows], scale)
+        some = np.abs(unlike) > MILD
+        for row, deviation in zip(rows[some].tolist(), unlike[some].tolist(), strict=True):
+            shorter, longer = (side.texts[row] for side in (sides.both if deviation > 0 else sides.both[::-1]))
+            found = *faults_at_ends(shorter, longer, abs(deviation), scale), abs(deviation) > OUTLIER
+            for rule, is_broken in zip(LENGTH_RULES, found, strict=True):
+                if is_broken and rule in self.asked:
+                    broken[row] |= BITS[rule]
 
     def _check_languages(self, sides: Sides, rows: Ints, broken: Flags) -> None:
         """Both sides are looked at even where one is to be judged: two wrong ones may be swapped."""

@@ -8,10 +8,11 @@ The likeliest path through the offsets, each change of which costs something, te
 n lines, o offsets (the last stands for "unrelated"), t words
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import chain, islice, pairwise, repeat
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Hashed = NDArray[np.uint64]
+Item = TypeVar("Item")
 
 FARTHEST = 20  # lines that a shift is looked for
+EDGE = 3  # lines at either end of a stretch that may belong to what is beside it
 CHANGE = 16.0  # nats that a change of the offset costs: what some twenty lines of prose tell
 FEWEST = 50  # lines of which anything can be said
 SMOOTH = 6  # characters added to every length, so that short sentences may differ
@@ -59,6 +62,34 @@ def find_stretches(sources: Sequence[str], targets: Sequence[str]) -> list[Stret
     edges = [0, *(np.flatnonzero(np.diff(offsets)) + 1).tolist(), len(offsets)]
     runs = [(begin, end, int(offsets[begin]) - FARTHEST) for begin, end in pairwise(edges)]
     return [Stretch(b, e - 1, offset if offset <= FARTHEST else None) for b, e, offset in runs if offset]
+
+
+def partners(stretches: Sequence[Stretch], lines: int) -> Ints:
+    """For each source line the line of the target that is its own, -1 where that is uncertain or nowhere near.
+
+    Uncertain are the lines around an end of a stretch, and a target that two lines may lay claim to.
+    """
+    found, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
+    for first, last, _ in stretches:
+        claims[first : last + 1] = 0
+        found[max(first - EDGE, 0) : last + 1 + EDGE] = -1
+    for first, last, offset in stretches:
+        if offset is not None:
+            sure = np.arange(first + EDGE * (first > 0), last + 1 - EDGE * (last < lines - 1))
+            found[sure] = np.where(sure + offset < lines, sure + offset, -1).clip(-1)
+            begin, end = (max(line + offset, 0) for line in (first - EDGE, last + 1 + EDGE))
+            claims[begin:end] += 1
+    return np.where(claims[found] > 1, -1, found)
+
+
+def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
+    """For each offset the item so many places further on, up to FARTHEST; None beyond the ends."""
+    edge = [None] * FARTHEST
+    padded = chain(edge, items, repeat(None))
+    near = deque(islice(padded, 2 * FARTHEST), maxlen=2 * FARTHEST + 1)
+    for offset in offsets:
+        near.append(next(padded))
+        yield near[FARTHEST + offset]
 
 
 def _lengths(texts: Sequence[str]) -> Floats:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.corpus.hashes import Bits64, as_numbers, hash_text
-from transduce.corpus.shifts import Stretch, find_stretches
+from transduce.corpus.shifts import Stretch, find_stretches, partners
+from transduce.corpus.undecoded import UNDECODED
 
 Ints = NDArray[np.int64]
 
@@ -38,6 +39,15 @@ class Side:
         if self.joined.count("\n") == len(self.texts):
             return np.empty(0, dtype=np.int64)
         return np.array([row for row, text in enumerate(self.texts) if "\n" in text])
+
+    @cached_property
+    def undecoded(self) -> Ints:
+        """The texts with bytes that were not UTF-8."""
+        try:
+            self.joined.encode()  # the fastest way to know that there are none
+        except UnicodeEncodeError:
+            return self.rows_with(UNDECODED)
+        return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
         """The texts in which a pattern, that crosses no line feed, is found."""
@@ -89,6 +99,11 @@ class Sides:
     def stretches(self) -> list[Stretch]:
         """Where they have slipped."""
         return find_stretches(self.source.texts, self.target.texts)
+
+    @cached_property
+    def partners(self) -> Ints:
+        """The row of the target that belongs to each of the source, -1 where none surely does."""
+        return partners(self.stretches, len(self))
 
     def exact_hashes(self, rows: Iterable[int]) -> list[bytes]:
         """Of pairs, to the character."""

@@ -6,13 +6,13 @@ from transduce.corpus.plain import display_name, read_lines, without_byte_order_
 from transduce.errors import UserError
 
 
-def read_tsv(file: str) -> Iterator[tuple[str, str]]:
+def read_tsv(file: str, *, lenient: bool = False) -> Iterator[tuple[str, str]]:
     """The first two columns of every line, as they stand: there is no quoting and no header.
 
     A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for
-    Tatoeba's exports whose first and third columns are numbers of sentences.
+    Tatoeba's exports whose first and third columns are numbers of sentences. lenient: as for `read_lines`.
     """
-    for line, text in enumerate(without_byte_order_mark(read_lines(file)), start=1):
+    for line, text in enumerate(without_byte_order_mark(read_lines(file, lenient=lenient)), start=1):
         source, tab, rest = text.partition("\t")
         if not tab and text.strip():
             raise UserError(
@@ -25,6 +25,13 @@ def read_tsv(file: str) -> Iterator[tuple[str, str]]:
                 f"`cut -f 2,4 {display_name(file)}`."
             )
         yield source, rest.partition("\t")[0]
+
+
+def with_target(text: str, target: str) -> str:
+    """A line that `read_tsv` has read, with another target."""
+    source, _, rest = text.partition("\t")
+    _, tab, more = rest.partition("\t")
+    return f"{source}\t{target}{tab}{more}"
 
 
 def _is_numbered(text: str) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from transduce import bundle, preparation
 from transduce.config import RunConfig
@@ -43,26 +42,23 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
     except UserError as error:
         yield Fact(folder.name, "damaged", str(error), mend)
         return
-    whole = 0
+    all_whole = True
     for name, entry in manifest.items():
-        path = folder / name
+        path, says = folder / name, ""
         if not path.is_file():
-            yield Fact(str(path) if brief else name, "damaged", "is missing", mend)
+            says = "is missing"
         elif path.stat().st_size != entry.size:
             says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
-            yield Fact(str(path) if brief else name, *_verdict(name, says, mend))
         elif digest(path) != entry.sha256:
-            yield Fact(str(path) if brief else name, *_verdict(name, "is not what was written (SHA-256)", mend))
-        else:
-            whole += 1
-    size = sum(entry.size for entry in manifest.values())
-    if whole == len(manifest):
-        yield Fact(folder.name if brief else "files", "good", f"{whole} files, {size / 1e6:,.1f} MB, all whole")
-
-
-def _verdict(name: str, says: str, mend: str) -> tuple[Literal["good", "damaged"], str, str]:
-    """The model card is for people, who may edit it."""
-    return ("good", "edited since", "") if name == bundle.CARD else ("damaged", says, mend)
+            says = "is not what was written (SHA-256)"
+        if says and name == bundle.CARD and path.is_file():
+            yield Fact(name, "good", "edited since")  # it is for people
+        elif says:
+            all_whole = False
+            yield Fact(str(path) if brief else name, "damaged", says, mend)
+    if all_whole:
+        size = sum(entry.size for entry in manifest.values())
+        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {size / 1e6:,.1f} MB, all whole")
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:

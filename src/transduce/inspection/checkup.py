@@ -20,7 +20,8 @@ def checkup_page(
     """The page of a corpus; uncovered: characters, and how often they occur, that are spelt in bytes."""
     languages = " to ".join(code or "?" for code in examination.rules.languages)
     share = examination.faulty / examination.pairs
-    summary = f"{examination.pairs:,} pairs, {languages}; {examination.faulty:,} of them ({share:.2%}) have a fault."
+    summary = f"{examination.pairs:,} pairs, {languages}; {examination.faulty:,} of them ({share:.2%}) have a fault"
+    summary += f"; {examination.mended:,} of these can be mended." if examination.mended else "."
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
         f'<p class="stopped">Reading stopped: {shown(examination.stopped)}</p>' if examination.stopped else "",
