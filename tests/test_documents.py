@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import polib
@@ -186,6 +187,8 @@ def test_lines_are_told() -> None:
         ("a.po", b'msgid "a"\nmsgstr "b\n', r"a\.po, line 2: 'msgstr \"b' is no line of a \.po file"),
         ("a.po", b'msgid "a"\n', r"a\.po, line 1: a message has no msgstr"),
         ("a.po", b'"a"\n', r"a\.po, line 1 continues a string"),
+        ("a.po", b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po, line 2: this message has its msgid twice"),
+        ("a.po", b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po, line 3: this message has its msgstr twice"),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
         ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf, line \d+: this is not well-formed XML"),
         ("a.xlf", XLIFF1.replace("<body>", "<body>\x01").encode(), r"a\.xlf, line 5: this is not well-formed XML"),
@@ -271,6 +274,28 @@ def test_only_what_lacks_a_translation_is_filled() -> None:
     ]
     assert read("a.po", filled).texts == []
     assert len(read("a.po", PO, redo=True).texts) == 5
+
+
+PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
+
+
+@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
+def test_a_form_that_is_there_stays(rest: str) -> None:
+    document = read("a.po", PLURAL + rest)
+    assert document.texts == ["%d files"]
+    assert document.write(["%d Dateien"]).decode() == PLURAL + 'msgstr[1] "%d Dateien"\n'
+    assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
+
+
+def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory() -> None:
+    lines = '"x"\n' * 200_000
+    [known] = read_translated_po([f'msgid "a"\nmsgstr ""\n{lines}'.encode()], "a.po", "de")
+    assert known.target == "x" * 200_000
+    [known] = read_translated_po([f'msgid "a"\nmsgstr "{"xy" * 500_000}"\n'.encode()], "a.po", "de")
+    assert known.target == "xy" * 500_000
+    endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
+    with pytest.raises(UserError, match="line 2: a string has more than 10,000,000 characters"):
+        list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
 
 
 def test_forms_that_a_language_needs_are_added() -> None:
@@ -373,6 +398,7 @@ def test_the_lines_of_a_cue_are_one_text() -> None:
     filled = document.write(["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]).decode()
     expected = SRT.replace("A first line\nand its end.", "Eine erste Zeile, und\ndas war ihr Ende.")
     assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
+    assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
     assert read("a.vtt", VTT).texts == ["Hello there."]
 
 
@@ -495,15 +521,18 @@ def test_markup_in_sentences() -> None:
     assert made == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
 
 
-def test_links_are_wanted_where_tags_must_find_their_places() -> None:
+def test_links_and_hypotheses_are_wanted_where_something_must_be_kept() -> None:
     plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en")
-    assert plan.needs_links and not Plan(["No tags."], "en").needs_links
-    assert list(zip(plan.sentences, plan.with_tags, strict=True)) == [
-        ("No tags.", False),
-        ("A tag here.", True),
-        ("{0} words", False),
-        ("words", True),
-    ]
+    assert plan.sentences == ["No tags.", "A tag here.", "{0} words", "words"]
+    assert plan.ways(1, 4, align=False) == {(1, False): [0], (4, True): [1, 3], (4, False): [2]}
+    assert plan.ways(5, 4, align=True) == {(5, True): [0, 1, 2, 3]}
+    assert Plan([], "en").ways(1, 4, align=False) == {}
+
+
+def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
+    plan = Plan(["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], longest=3)
+    assert plan.sentences == ["a {0} b"]
+    assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
 
 
 def test_alternatives_are_made_of_those_of_the_sentences() -> None:

@@ -21,9 +21,13 @@ from safetensors.torch import load_file, save_file
 import transduce
 from command_line import run
 from corpora import reverse_texts, write_texts
+from models import make_model
 from transduce import bundle
-from transduce.config import ModelConfig, RunConfig, configure, options
+from transduce.config import STAND_INS, ModelConfig, RunConfig, configure, options
 from transduce.corpus.pairs import Origin, Pair
+from transduce.corpus.placeholders import intact
+from transduce.decoding.documents import translate_texts
+from transduce.decoding.engines import making
 from transduce.decoding.engines.support import FORMATS, TABLE, Format, unknown_to
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.held_out import PHRASEBOOK
@@ -33,64 +37,17 @@ from transduce.export import exporting, huggingface, importing, marian, proof
 from transduce.export.exporting import FORMS, export
 from transduce.export.importing import import_model
 from transduce.export.proof import Output, Peer
-from transduce.model.batch import Batch, make_batch
-from transduce.model.build import build
 from transduce.model.embedding import sinusoids
-from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.foreign import Foreign
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.training.loss import smoothed_cross_entropy
-
-SIZES = {
-    "model.d_model": 32,
-    "model.d_ff": 64,
-    "model.num_heads": 4,
-    "model.num_encoder_layers": 2,
-    "model.num_decoder_layers": 2,
-    "model.dropout": 0.0,
-    "data.source": "en",
-    "data.target": "de",
-}
-VOCABULARY = 290
-
-
-def make_model(folder: Path, changed: dict[str, Any], *, joint: bool = True, held_out: int = 40) -> Path:
-    """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
-    sources, targets = reverse_texts(300, seed=0)
-    tokenizer = Tokenizer.train(sources, targets, vocab_size=VOCABULARY, joint=joint)
-    sizes = {
-        "model.vocab_size": tokenizer.target_size,
-        "model.source_vocab_size": 0 if joint else tokenizer.source_size,
-        "data.joint": joint,
-    }
-    config = configure({**SIZES, **sizes, **changed})
-    model, generator = build(config.model), torch.Generator().manual_seed(0)
-    for weight in model.parameters():
-        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
-    some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
-    learn(model, make_batch(*some))
-    (folder / bundle.DATA).mkdir(parents=True)
-    lines = [json.dumps({"source": s, "target": t}) for s, t in zip(*reverse_texts(held_out, seed=1), strict=True)]
-    (folder / bundle.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    bundle.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
-    return folder
-
-
-def learn(model: Seq2Seq, batch: Batch) -> None:
-    """Some updates, until the translations differ and end."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(40):
-        loss = smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss / batch.num_tokens
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
     "silu": {"model.activation": "silu", "model.num_encoder_layers": 3, "model.num_decoder_layers": 1},
     "gelu and a bias": {"model.activation": "gelu", "model.output_bias": True},
     "separate": {},
+    "stand-ins": {"data.placeholders": "masked"},
+    "separate stand-ins": {"data.placeholders": "masked"},
     "pre": {"model.norm": "pre"},
     "learned": {"model.positions": "learned", "model.max_positions": 80},
     "dot": {"model.attention": "dot", "model.d_k": 4, "model.d_v": 6},
@@ -104,7 +61,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def get(name: str) -> Path:
         folder = place / name.replace(" ", "-")
-        return folder if folder.exists() else make_model(folder, MODELS[name], joint=name != "separate")
+        made = {"joint": "separate" not in name, "stand_ins": STAND_INS if "stand-ins" in name else ""}
+        return folder if folder.exists() else make_model(folder, MODELS[name], **made)
 
     return get
 
@@ -136,6 +94,8 @@ def test_what_is_refused_is_what_the_table_says(models):
         "silu": everything,
         "gelu and a bias": everything,
         "separate": ["ctranslate2", "huggingface", "onnx"],
+        "stand-ins": everything,
+        "separate stand-ins": ["ctranslate2", "huggingface", "onnx"],
         "pre": ["ctranslate2", "argos", "onnx"],
         "learned": ["ctranslate2", "argos", "onnx"],
         "dot": ["onnx"],
@@ -281,11 +241,33 @@ def test_without_what_was_held_out_the_phrasebook_is_translated(models, tmp_path
         export(folder, "ctranslate2", tmp_path / "other")
 
 
+# -- placeholders ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["stand-ins", "separate stand-ins"])
+def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(making, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
+    export(models(name), "onnx", tmp_path / "out")
+    marked = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(10, seed=9)[0])]
+    own, fast, onnx = (
+        [(each.text, each.flags) for each in translate_texts(translator, marked, None)]
+        for translator in (
+            transduce.load(models(name), engine="torch"),
+            transduce.load(models(name), engine="ctranslate2"),
+            transduce.load(tmp_path / "out"),
+        )
+    )
+    assert own == fast  # and ONNX says nothing of where tags belong, but keeps them
+    for made in (own, onnx):
+        assert all(intact(text, each, markup=False) for text, (each, _) in zip(marked, made, strict=True))
+    assert "U+FDD0" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
 # -- used as README.md says ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["ctranslate2", "huggingface", "onnx"])
-@pytest.mark.parametrize("name", ["post", "separate"])
+@pytest.mark.parametrize("name", ["post", "separate", "stand-ins"])
 def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monkeypatch, capsys):
     export(models(name), form, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")

@@ -341,6 +341,15 @@ def test_large_files_are_streams(folder: Path, name: str) -> None:
     assert grown < (folder / name).stat().st_size / 2
 
 
+@pytest.mark.parametrize("name", ["a.tmx", "a.xlf"])
+def test_what_never_comes_to_a_unit_does_not_fill_the_memory(name: str, folder: Path) -> None:
+    with (folder / name).open("wb") as file:
+        file.write(b'<tmx version="1.4"><header/>\n<!-- -->' if name == "a.tmx" else b'<xliff version="1.2"><file>\n')
+        file.writelines([b"<!-- %s -->" % (b"x" * 100_000)] * 600)
+    with pytest.raises(UserError, match="line 2: more than 50,000,000 bytes without a unit"):
+        texts(str(folder / name))
+
+
 def test_several_files_and_folders(folder: Path) -> None:
     write(folder, "more/a.po", PO)
     write(folder, "more/deep/b.tmx", GOOD)

@@ -1,5 +1,6 @@
 """One symbol for each placeholder: the same on both sides of a pair, and put back where a model copies it."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import run
+from corpora import reverse_texts
+from models import make_model
 from transduce.config import STAND_INS, DataConfig
 from transduce.corpus.clean import Cleaning
 from transduce.corpus.pairs import Origin, Pair
@@ -15,9 +18,13 @@ from transduce.corpus.placeholders import intact, mask, original
 from transduce.corpus.placing import copied, restore
 from transduce.corpus.rules import PLACEHOLDERS
 from transduce.corpus.stand_ins import both, stand_in, stand_in_pairs, strays
-from transduce.decoding.documents import LOST, Plan
+from transduce.decoding.documents import LOST, Plan, translate_texts
+from transduce.decoding.loading import load
 from transduce.decoding.translator import Translation
 from transduce.preparation import open_prepared
+from transduce.serving.languages import Direction, Served
+from transduce.serving.limits import Limits
+from transduce.serving.service import Service, Wish
 from transduce.tokens.tokenizer import Tokenizer
 
 WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
@@ -190,3 +197,27 @@ def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest
     facts = json.loads((tmp_path / "data" / "preparation.json").read_text())
     assert facts["options"].pop("data.placeholders") == "kept"
     assert DataConfig().placeholders == "auto"
+
+
+def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
+    """Which tries the beam's other hypotheses where the best one lacks something."""
+    model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS)
+    translator = load(model, engine="torch")
+    texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
+    served = Served("model", Direction("en", "de"), translator, 100)
+
+    async def ask(wish: Wish) -> list[Translation]:
+        service = Service({served.direction: served}, Limits())
+        service.batcher.start()
+        try:
+            return await service.translate(texts, served, wish)
+        finally:
+            await service.batcher.stop()
+
+    for alternatives in (0, 2):
+        expected = translate_texts(translator, texts, "en", longest=100, n_best=alternatives + 1)
+        found = asyncio.run(ask(Wish(alternatives)))
+        assert [each.text for each in found] == [each.text for each in expected]
+        assert [[each.text for each in one.alternatives] for one in found] == [
+            [each.text for each in one.alternatives] for one in expected
+        ]

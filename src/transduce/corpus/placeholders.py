@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from transduce.corpus.inline import BLANKS, Event, events
@@ -334,18 +335,13 @@ def _without(text: str, holes: list[Mark], others: list[Mark]) -> Masked:
         hole._replace(begin=max(hole.begin, before))
         for hole, before in zip(holes, [0, *(h.end for h in holes)], strict=False)
     ]
-    removed, total = [0], 0
-    for hole in holes:
-        total += hole.end - hole.begin
-        removed.append(total)
     begins = [hole.begin for hole in holes]
+    removed = [0, *accumulate(hole.end - hole.begin for hole in holes)]
 
     def moved(at: int) -> int:
         i = bisect_right(begins, at)
-        return (
-            min(at, holes[i - 1].begin if i and at < holes[i - 1].end else at)
-            - removed[i - 1 if i and at < holes[i - 1].end else i]
-        )
+        left = max(0, holes[i - 1].end - at) if i else 0  # of the hole that the place is in
+        return at - removed[i] + left
 
     left = weave(text, [Patch(hole.begin, hole.end, "") for hole in holes])
     points = [hole._replace(begin=moved(hole.begin), end=moved(hole.begin)) for hole in holes]
@@ -354,8 +350,6 @@ def _without(text: str, holes: list[Mark], others: list[Mark]) -> Masked:
 
 
 def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    found = list(events(text, markup=markup))
-    masked = mask(text, markup=markup)
-    return Counter(each.raw for each in found if each.kind not in ("text", "character")), len(
-        [mark for mark in masked.marks if mark.kind == "half"]
-    )
+    """What isn't text, each with its number, and how many of it are halves."""
+    raws = Counter(each.raw for each in events(text, markup=markup) if each.kind not in ("text", "character"))
+    return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)

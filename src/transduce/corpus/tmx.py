@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
+from transduce.corpus.documents.document import UNTOLD
 from transduce.corpus.documents.xml import Parser, stream_xml
 from transduce.corpus.plain import read_pieces
 from transduce.errors import UserError
@@ -16,7 +17,6 @@ from transduce.errors import UserError
 CODES = frozenset(["bpt", "ept", "it", "ph", "ut"])  # elements whose content belongs to the file the text came from
 LONGEST = 1_000_000  # characters of a segment; what is longer is no memory, and would fill ours
 SHOWN = 8  # languages that a complaint names
-UNTOLD = ("src", "tgt", "source", "target")
 
 
 class Variant(NamedTuple):
@@ -112,7 +112,7 @@ class _Memory:
                 self.parser.expat.CharacterDataHandler = None
             case "tu" if self.unit:
                 self.units.append(self.unit)
-                self.unit = None
+                self.unit, self.parser.unit = None, self.parser.expat.CurrentByteIndex
 
     def _so_far(self) -> str:
         return next((part for part in reversed(self.parts or []) if part), "")

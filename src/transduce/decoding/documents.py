@@ -6,7 +6,7 @@ in one batch, is not its business: `translate_texts` does it at once, a server t
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, product
+from itertools import chain, islice
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Kind
@@ -113,24 +113,17 @@ class Plan:
             for text, kind, each, within in zip(texts, kinds, masked, parts, strict=True)
         ]
 
-    @property
-    def needs_links(self) -> bool:
-        """Whether links between words help any sentence."""
-        return any(self.with_tags)
+    def ways(self, n_best: int, beam_size: int, *, align: bool) -> dict[tuple[int, bool], list[int]]:
+        """How many hypotheses are needed of which sentences, given by their places, and whether with links.
 
-    @property
-    def with_tags(self) -> list[bool]:
-        """Of each sentence, whether tags must find their places in its translation, for which links help."""
-        return [any(mark.kind != "word" for mark in masked.marks) for masked in self._tries]
-
-    @property
-    def with_marks(self) -> list[bool]:
-        """Of each sentence, whether something must be kept in its translation, for which alternatives help."""
-        return [bool(masked.marks) for masked in self._tries]
-
-    @property
-    def _tries(self) -> list[Masked]:
-        return [masked for text in self._texts for part in text.parts for masked, _ in part.tries]
+        Where something must be kept, one of the beam may have it; tags find their places by links. Both take time.
+        """
+        tries = (masked for text in self._texts for part in text.parts for masked, _ in part.tries)
+        found: dict[tuple[int, bool], list[int]] = {}
+        for place, (_, marks) in enumerate(tries):
+            count = max(n_best, beam_size) if marks else n_best
+            found.setdefault((count, align or any(mark.kind != "word" for mark in marks)), []).append(place)
+        return found
 
     def assemble(self, translations: Sequence[Translation], n_best: int | None = None) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
@@ -138,8 +131,7 @@ class Plan:
         A sentence whose best translation lacks a placeholder has the first of its alternatives that has them all. A
         score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
         alternatives as the sentence that has most, at most n_best - 1: the n-th is made of the n-th of each, or of its
-        last. Links are
-        those of the sentences, as places in the texts; markup whose blanks don't count has none.
+        last. Links are those of the sentences, as places in the texts; markup whose blanks don't count has none.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -204,16 +196,12 @@ def translate_texts(
         longest=min(limits, default=None),
         stand_ins=translator.tokenizer.has_stand_ins,
     )
-    found: dict[str, Translation] = {}
-    for linked, many in product((False, True), (False, True)):  # links take time, and are wanted for few
-        wanted = [
-            text
-            for text, needs, marked in zip(plan.sentences, plan.with_tags, plan.with_marks, strict=True)
-            if (align or needs, marked) == (linked, many)
-        ]
-        count = max(n_best, translator.config.beam_size) if many else n_best
-        found |= zip(wanted, translator.translate(wanted, n_best=count, align=linked, glossary=glossary), strict=True)
-    made = plan.assemble([found[sentence] for sentence in plan.sentences], n_best)
+    found: dict[int, Translation] = {}
+    for (count, linked), places in plan.ways(n_best, translator.config.beam_size, align=align).items():
+        sentences = [plan.sentences[place] for place in places]
+        translations = translator.translate(sentences, n_best=count, align=linked, glossary=glossary)
+        found |= zip(places, translations, strict=True)
+    made = plan.assemble([found[place] for place in range(len(plan.sentences))], n_best)
     return made if align else list(map(_without_links, made))
 
 
@@ -327,7 +315,8 @@ def _links(text: _Text, made: Sequence[Translation]) -> Iterator[Link]:
 
 def _translated(part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
     """A part with everything that isn't text: the first try in which all of it is kept, else the last."""
-    made = Translation(part.source, 0.0, (), (), part.flags)
+    # Something is kept in one of the tries, unless the one without words, which can't lack any, was too long.
+    made = Translation(part.source, 0.0, (), (), (*part.flags, LONG) if part.tries else part.flags)
     for masked, number in part.tries:
         found = [translations[number], *translations[number].alternatives]
         whole = [each for each in found if copied(masked, each.text)]

@@ -12,10 +12,16 @@ TITLES = {
     "huggingface": "Hugging Face transformers",
     "onnx": "ONNX Runtime",
 }
+PLACEHOLDERS = """\
+The model was trained without tags, and with symbols in the place of placeholders, code and addresses: in each sentence
+U+FDD0 for the first, U+FDD1 for the next that differs, and so on to U+FDEF. It copies them. `transduce translate` puts
+them there and takes them away; for any other program, put them in before, and what they stand for back behind it.
+"""
 
 
 def card(model: Bundle, form: str, compute_type: str, usage: str, proof: Proof) -> str:
     """Markdown."""
+    placeholders = ["## Placeholders", "", PLACEHOLDERS, ""] if model.tokenizer.has_stand_ins else []
     return "\n".join(
         [
             f"# {languages(model.config)}, for {TITLES[form]}",
@@ -24,6 +30,7 @@ def card(model: Bundle, form: str, compute_type: str, usage: str, proof: Proof) 
             f"{model.config.model.shape}; weights in {compute_type}.",
             "",
             usage,
+            *placeholders,
             "## What was proved before it was written",
             "",
             " ".join(proof.report()),

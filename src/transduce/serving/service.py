@@ -77,17 +77,20 @@ class Service:
         Glossary(wish.glossary)  # a mistake in it is not to be found in every sentence
         size = sum(map(len, texts))
         plan, tokens = await self._run(size, lambda: _plan(served, texts, kinds))
-        want = Want(self._translator(served, beam_size), wish.alternatives + 1, glossary=wish.glossary)
-        aligned = [wish.align or with_tags for with_tags in plan.with_tags]
-        places = [[i for i, each in enumerate(aligned) if each == align] for align in (False, True)]
+        translator, n_best = self._translator(served, beam_size), wish.alternatives + 1
+        ways = plan.ways(n_best, beam_size, align=wish.align)
         found = await self.batcher.translate(
             [
-                Part(want._replace(align=align), [plan.sentences[i] for i in part], [tokens[i] for i in part])
-                for align, part in zip((False, True), places, strict=True)
+                Part(
+                    Want(translator, count, align, wish.glossary),
+                    [plan.sentences[i] for i in places],
+                    [tokens[i] for i in places],
+                )
+                for (count, align), places in ways.items()
             ]
         )
-        by_place = dict(zip(chain(*places), chain(*found), strict=True))
-        return await self._run(size, lambda: plan.assemble([by_place[i] for i in range(len(plan.sentences))]))
+        by_place = dict(zip(chain(*ways.values()), chain(*found), strict=True))
+        return await self._run(size, lambda: plan.assemble([by_place[i] for i in range(len(by_place))], n_best))
 
     def _translator(self, served: Served, beam_size: int) -> Translator:
         """Always the same one, so that those who want the same are translated together."""

@@ -23,17 +23,8 @@ MARKS = {  # byte order marks; the longer first
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-NO_CHARSETS = {
-    "idna",
-    "punycode",
-    "unicode_escape",
-    "raw_unicode_escape",
-    "undefined",
-    "utf_7",
-}  # codecs for other ends
-
-
-UNTOLD = ("src", "tgt")  # a model's languages where nobody has told them
+NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}  # for other ends
+UNTOLD = ("src", "tgt", "source", "target")  # a model's languages where nobody has told them
 
 
 class Slot(NamedTuple):

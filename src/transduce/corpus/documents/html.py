@@ -1,6 +1,7 @@
 """HTML, whole pages or parts: the texts of its blocks, with the elements in them, and what attributes say to people."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transduce.corpus.documents.document import Document, Slot, decode
@@ -10,44 +11,11 @@ from transduce.corpus.placeholders import is_text, mask
 
 CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 HEAD = 4096  # bytes in which the encoding is declared
-INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "mark",
-        "nobr",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-    ]
+ELEMENTS = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small span strike "
+    "strong sub sup time tt u var wbr"
 )
+INLINE = frozenset(ELEMENTS.split())
 SKIPPED = frozenset(["pre", "listing", "template"])  # beside what is protected anyway
 SPOKEN = ("alt", "title", "placeholder", "aria-label")
 DESCRIPTIONS = ("description", "keywords", "og:title", "og:description", "twitter:title", "twitter:description")
@@ -109,43 +77,29 @@ def _slots(text: str, run: _Run, lines: _Lines, number: int) -> list[Slot]:
     raw = text[run.begin : run.end]
     begin = run.begin + len(raw) - len(raw.lstrip())
     raw = raw.strip()
-    slots = []
+    slots = list[Slot]()
+    within = None
     if is_text(mask(raw, markup=True)):
+        within = number
         slots.append(Slot(raw, raw, lines(begin), begin, begin + len(raw), str, "markup"))
     for tag in run.tags:
-        slots += _attributes(
-            text, tag, lines, number if slots and slots[0].within is None and slots[0].begin == begin else None
-        )
+        slots += _attributes(text, tag, lines, within)
     return slots
 
 
 def _attributes(text: str, piece: Piece, lines: _Lines, within: int | None) -> list[Slot]:
     """The attributes of a tag that people read or hear."""
     tag = text[piece.begin : piece.end]
-    if "=" not in tag or attribute(tag, "translate") == "no":
+    if attribute(tag, "translate") == "no":
         return []
     slots = []
-    found = attributes(tag)
-    for name in _spoken(piece, tag):
-        if name in found:
-            begin, end = (piece.begin + at for at in found[name])
-            value = text[begin:end]
-            if is_text(mask(value, markup=True)):
-                quote = text[begin - 1]
-                slots.append(
-                    Slot(
-                        value,
-                        value,
-                        lines(begin),
-                        begin,
-                        end,
-                        _writer(quote),
-                        "markup",
-                        within,
-                        (piece.begin, piece.end),
-                    )
-                )
-    return sorted(slots, key=lambda slot: slot.begin)
+    places = attributes(tag)
+    for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
+        value, at = tag[begin:end], piece.begin + begin
+        if is_text(mask(value, markup=True)):
+            write, whole = _writer(tag[begin - 1]), (piece.begin, piece.end)
+            slots.append(Slot(value, value, lines(at), at, piece.begin + end, write, "markup", within, whole))
+    return slots
 
 
 def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
@@ -157,7 +111,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
     return SPOKEN
 
 
-def _writer(quote: str):  # type: ignore[no-untyped-def]
+def _writer(quote: str) -> Callable[[str], str]:
     def write(new: str) -> str:
         if quote == "'":
             return new.replace("'", "&#39;")

@@ -6,7 +6,6 @@ Read line by line, so that each translation's place is known; what is written is
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from transduce.corpus.documents.document import Document, Known, Slot, check_language, decode, decoded
 from transduce.corpus.documents.plurals import Plurals, plurals
@@ -17,22 +16,29 @@ LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
 TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
 LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
-    r'(?P<quoted>"(?:[^"\\\r\n]|\\.)*")[ \t]*'
+    r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
 )
 ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-WRITTEN = {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
+WRITTEN = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
+)
 HEAD = 1 << 16  # bytes that the header is in
-LONGEST = 10_000_000  # characters of a line
+LONGEST = 10_000_000  # characters of a line, and of a string of many
 WIDTH = 79  # of a line, as gettext wraps them
 
 
-class _String(NamedTuple):
-    """A string of a message: what it says, and where it stands with its quotes."""
+@dataclass
+class _String:
+    """A string of a message: what its lines say, and where it stands with its quotes."""
 
-    value: str
+    parts: list[str]
     begin: int
     end: int
+
+    @property
+    def value(self) -> str:
+        return "".join(self.parts)
 
 
 @dataclass
@@ -48,22 +54,20 @@ class _Message:
 def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> Document:
     """The messages without a translation, or all with `redo`; fuzzy and obsolete ones are left alone.
 
-    Of a plural, each form of the language is a text: made of the singular for one thing, else of the plural.
+    Of a plural, each form that the language has is a text: made of the singular for one thing, else of the plural.
     Raises UserError that names the line that can't be read.
     """
     text, codec = decode(content, name, _declared(content))
     newline = "\r\n" if "\r\n" in text else "\n"
-    slots = list[Slot]()
-    for message, forms in _entries(text.split("\n"), name, language):
-        if redo or not _is_done(message):
-            slots += _slots(message, forms, newline)
-    return Document(name, text, codec, tuple(slots))
+    entries = _entries(text.split("\n"), name, language)
+    slots = tuple(slot for message, forms in entries for slot in _slots(message, forms, newline, redo=redo))
+    return Document(name, text, codec, slots)
 
 
 def read_translated_po(pieces: Iterable[bytes], name: str, language: str) -> Iterator[Known]:
     """The messages with a translation, of a file that comes in pieces; raises UserError as `read_po` does."""
     for message, forms in _entries(_lines(decoded(pieces, name, _declared, HEAD), name), name, language):
-        if _is_done(message):
+        if all(string.value for string in message.translations.values()):
             yield from _known(message, forms)
 
 
@@ -82,10 +86,6 @@ def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
     yield rest
 
 
-def _is_done(message: _Message) -> bool:
-    return all(string.value for string in message.translations.values())
-
-
 def _entries(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
     """The messages that are not fuzzy, with the forms that each has; the header decides them."""
     header = ""
@@ -99,7 +99,7 @@ def _entries(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_
 
 
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
-    message, keyword, at = _Message(), "", 0
+    message, string, at = _Message(), None, 0
     for number, line in enumerate(lines, 1):
         found = LINE.fullmatch(line.rstrip("\r").removeprefix("\ufeff"))
         if found is None:
@@ -110,17 +110,21 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
             if message.strings:
                 _whole(message, name)  # which it can't be
             message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
-            keyword = ""
+            string = None
         else:
-            shift = at + line.startswith("\ufeff")
-            string = _String(_unescaped(found["quoted"]), shift + found.start("quoted"), shift + found.end("quoted"))
+            begin, end = (at + line.startswith("\ufeff") + edge for edge in found.span("quoted"))
             if found["word"]:
-                keyword = found["word"] + (found["number"] or "")
                 if found["word"] != "msgstr" and message.translations:
                     yield _whole(message, name)
                     message = _Message()
                 message.line = message.line or number
-            _add(message, keyword, string, f"{name}, line {number}")
+                string = _begun(message, found, begin, f"{name}, line {number}")
+            if string is None:
+                raise UserError(f"{name}, line {number} continues a string, but none begins before it.")
+            string.parts.append(_unescaped(found["quoted"]))
+            string.end = end
+            if end - string.begin > LONGEST:
+                raise UserError(f"{name}, line {message.line}: a string has more than {LONGEST:,} characters.")
         at += len(line) + 1
     if message.strings:
         yield _whole(message, name)
@@ -135,20 +139,16 @@ def _check_other(line: str, name: str, number: int) -> None:
         )
 
 
-def _add(message: _Message, keyword: str, string: _String, place: str) -> None:
-    """Put a string, or what continues it on another line, into the message."""
-    if not keyword:
-        raise UserError(f"{place} continues a string, but none begins before it.")
-    if keyword.startswith("msgstr"):
-        number = int(keyword.removeprefix("msgstr") or 0)
-        before = message.translations.get(number)
-        message.translations[number] = _joined(before, string)
+def _begun(message: _Message, found: re.Match[str], begin: int, place: str) -> _String:
+    """A string that begins, put into the message, which can't have it yet."""
+    string, number = _String([], begin, begin), int(found["number"] or 0)
+    if found["word"] == "msgstr":
+        kept = message.translations.setdefault(number, string)
     else:
-        message.strings[keyword] = _joined(message.strings.get(keyword), string)
-
-
-def _joined(before: _String | None, string: _String) -> _String:
-    return string._replace(value=before.value + string.value, begin=before.begin) if before else string
+        kept = message.strings.setdefault(found["word"], string)
+    if kept is not string:
+        raise UserError(f"{place}: this message has its {found['word']} twice; one of them belongs to another message.")
+    return string
 
 
 def _whole(message: _Message, name: str) -> _Message:
@@ -158,28 +158,22 @@ def _whole(message: _Message, name: str) -> _Message:
     return message
 
 
-def _slots(message: _Message, forms: Plurals, newline: str) -> Iterator[Slot]:
-    """A slot for each form, those that aren't there yet behind the last."""
-    last = message.translations[max(message.translations)]
+def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
+    """A slot for each form that is to be translated; those that aren't there yet are put behind the last."""
+    last = message.translations[max(message.translations)].end
     for number in range(forms.number):
-        form = "msgid" if number == forms.singular else "msgid_plural"
-        text = message.strings[form].value
+        text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
         string = message.translations.get(number)
-        if not text.strip():
+        if not text.strip() or (string and string.value and not redo):
             continue
-        if string is not None:
-            lead = "msgstr " if "msgid_plural" not in message.strings else f"msgstr[{number}] "
+        lead = f"msgstr[{number}] " if "msgid_plural" in message.strings else "msgstr "
+        before = "" if string else newline + lead
 
-            def write(new: str, width: int = len(lead)) -> str:
-                return _quoted(new, width, newline)
+        def write(new: str, width: int = len(lead), before: str = before) -> str:
+            return before + _quoted(new, width, newline)
 
-            yield Slot(text, string.value, message.line, string.begin, string.end, write)
-        else:
-
-            def insert(new: str, lead: str = f"msgstr[{number}] ") -> str:
-                return newline + lead + _quoted(new, len(lead), newline)
-
-            yield Slot(text, "", message.line, last.end, last.end, insert)
+        begin, end = (string.begin, string.end) if string else (last, last)
+        yield Slot(text, string.value if string else "", message.line, begin, end, write)
 
 
 def _known(message: _Message, forms: Plurals) -> Iterator[Known]:
@@ -206,13 +200,14 @@ def _character(escape: re.Match[str]) -> str:
 
 def _quoted(text: str, lead: int, newline: str) -> str:
     """A string as gettext writes it: on one line if it fits, else each line of the text by itself, and wrapped."""
-    escaped = "".join(WRITTEN.get(character, character) for character in text)
-    if lead + len(escaped) + 2 <= WIDTH and "\\n" not in escaped[:-2]:
-        return f'"{escaped}"'
+    lines = [line.translate(WRITTEN) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
+    if len(lines) < 2 and lead + sum(map(len, lines)) + 2 <= WIDTH:
+        return f'"{"".join(lines)}"'
     parts = [""]
-    for line in re.findall(r"(?:[^\\]|\\(?!n).)*\\n|(?:[^\\]|\\(?!n).)+", escaped):
+    for line in lines:
+        parts.append("")
         for word in re.findall(r"\S*\s*", line):
-            if parts[-1] and (len(parts[-1]) + len(word.rstrip(" ")) + 2 > WIDTH or parts[-1].endswith("\\n")):
+            if parts[-1] and len(parts[-1]) + len(word.rstrip(" ")) + 2 > WIDTH:
                 parts.append("")
             parts[-1] += word
-    return newline.join(f'"{part}"' for part in ["", *parts])
+    return newline.join(f'"{part}"' for part in parts)

@@ -68,7 +68,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     heights = [len(lines) for lines in paragraphs]
 
     def write(translation: str) -> str:
-        lines = translation.split("\n")
+        lines = [line for line in translation.split("\n") if line.strip()]  # a blank one would end the cue
         as_high = heights if len(lines) == len(heights) else [1] * len(lines)
         wrapped = [part for each, height in zip(lines, as_high, strict=True) for part in _wrap(each, height)]
         return (found.group() if found else "\n").join(wrapped)

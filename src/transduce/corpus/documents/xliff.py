@@ -14,7 +14,6 @@ UNITS = ("trans-unit", "segment")  # what holds a source and a target, in 1.x an
 NOT_TRANSLATED = ("new", "needs-translation")  # states of a target that say so, in 1.x
 CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 FILES = ("xliff", "file")  # what says the languages
-LONGEST = 50_000_000  # bytes between units that a stream may hold
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 
 
@@ -54,21 +53,19 @@ def read_translated_xliff(pieces: Iterable[bytes], name: str, source: str, targe
 
 def _blocks(pieces: Iterable[bytes], name: str) -> Iterator[str]:
     """The characters of a file in blocks that end behind a unit, and a last one."""
-    parser, ends, content, begin = Parser(name), [0], b"", 0
+    parser, content, begin = Parser(name), b"", 0
 
     def end(element: str) -> None:
         if element.rpartition(":")[2] in UNITS:
-            ends[0] = parser.expat.CurrentByteIndex  # of the tag that ends it
+            parser.unit = parser.expat.CurrentByteIndex
 
     parser.expat.EndElementHandler = end
     for text in stream_xml(pieces, name, parser):
         content += text.encode()
-        if ends[0] > begin and content.startswith(b"</", ends[0] - begin):
-            cut = content.index(b">", ends[0] - begin) + 1
+        if parser.unit > begin and content.startswith(b"</", parser.unit - begin):
+            cut = content.index(b">", parser.unit - begin) + 1
             yield content[:cut].decode()
             content, begin = content[cut:], begin + cut
-        if len(content) > LONGEST:
-            raise UserError(f"{name}, line {parser.line}: more than {LONGEST:,} bytes without a unit; take them out.")
     yield content.decode()
 
 

@@ -15,6 +15,7 @@ from transduce.errors import UserError
 DECLARED = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # UTF-16 by its first bytes
 HEAD = 1024  # bytes that its declaration is in
+LONGEST = 50_000_000  # bytes between units that a stream may hold
 ENDS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of what is cut short
 
 
@@ -29,7 +30,8 @@ class Parser:
     """expat's parser, whose handlers may be set, with our errors."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.fed = name, 0  # bytes
+        self.unit = 0  # byte of the tag that ended the last unit, which who reads a stream sets
         self.expat = expat.ParserCreate("utf-8")
         self.expat.buffer_text = True
         self.expat.StartDoctypeDeclHandler = self._doctype
@@ -42,8 +44,10 @@ class Parser:
 
     def feed(self, text: str, *, last: bool = False) -> None:
         """The next part of the file; raises UserError that names the line that isn't XML or declares entities."""
+        content = text.encode()
+        self.fed += len(content)
         try:
-            self.expat.Parse(text.encode(), last)
+            self.expat.Parse(content, last)
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
             short = ", or the file is cut short" if last and what.startswith(ENDS) else ""
@@ -68,9 +72,14 @@ class Parser:
 
 
 def stream_xml(pieces: Iterable[bytes], name: str, parser: Parser) -> Iterator[str]:
-    """The characters of a file that comes in pieces, each when the parser has had it."""
+    """The characters of a file that comes in pieces, each when the parser has had it.
+
+    Raises UserError as `Parser.feed` does, and for a stretch without units that would fill the memory.
+    """
     for text in decoded(pieces, name, _declared, HEAD):
         parser.feed(text)
+        if parser.fed - parser.unit > LONGEST:
+            raise UserError(f"{name}, line {parser.line}: more than {LONGEST:,} bytes without a unit; take them out.")
         yield text
     parser.feed("", last=True)
 

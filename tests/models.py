@@ -1,0 +1,73 @@
+"""Tiny models of the toy language, made in a second."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from corpora import reverse_texts
+from transduce import bundle
+from transduce.config import configure
+from transduce.model.batch import Batch, make_batch
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.loss import smoothed_cross_entropy
+
+SIZES = {
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 4,
+    "model.num_encoder_layers": 2,
+    "model.num_decoder_layers": 2,
+    "model.dropout": 0.0,
+    "data.source": "en",
+    "data.target": "de",
+}
+VOCABULARY = 290
+
+
+def texts_of(count: int, seed: int, stand_ins: str) -> tuple[list[str], list[str]]:
+    """Texts of the toy language, each with one of the stand-ins at its end, if there are any."""
+    sources, targets = reverse_texts(count, seed)
+    ends = [stand_ins[i % len(stand_ins)] if stand_ins else "" for i in range(count)]
+    return (
+        [f"{text} {end}".strip() for text, end in zip(sources, ends, strict=True)],
+        [f"{end} {text}".strip() for text, end in zip(targets, ends, strict=True)],
+    )
+
+
+def make_model(
+    folder: Path, changed: dict[str, Any], *, joint: bool = True, held_out: int = 40, stand_ins: str = ""
+) -> Path:
+    """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
+    sources, targets = texts_of(300, 0, stand_ins[:3])
+    vocab_size = VOCABULARY + len(stand_ins)
+    tokenizer = Tokenizer.train(sources, targets, vocab_size=vocab_size, joint=joint, stand_ins=stand_ins)
+    sizes = {
+        "model.vocab_size": tokenizer.target_size,
+        "model.source_vocab_size": 0 if joint else tokenizer.source_size,
+        "data.joint": joint,
+    }
+    config = configure({**SIZES, **sizes, **changed})
+    model, generator = build(config.model), torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
+    some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
+    learn(model, make_batch(*some))
+    (folder / bundle.DATA).mkdir(parents=True)
+    lines = [json.dumps({"source": s, "target": t}) for s, t in zip(*texts_of(held_out, 1, stand_ins[:3]), strict=True)]
+    (folder / bundle.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    bundle.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
+    return folder
+
+
+def learn(model: Seq2Seq, batch: Batch) -> None:
+    """Some updates, until the translations differ and end."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(40):
+        loss = smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss / batch.num_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
