@@ -2,9 +2,10 @@
 
     python benchmarks/front.py SOURCE REFERENCE MODEL... [--threads 2] [--repeats 5] [--plot front.png]
 
-The first model is what the others are compared with; NAME=FOLDER gives a model a name other than its folder's. All translate
-the same lines, with every --beam-size, by the engine that `translate` would choose; loading and a first pass come
-before. They take turns, --repeats times; medians, with the smallest and the largest of the ratios. BLEU's difference is tested by the paired bootstrap of Koehn (2004).
+The first model is what the others are compared with; NAME=FOLDER gives a model a name other than its folder's. All
+translate the same lines, with every --beam-size, by the engine that `translate` would choose; loading and a first pass
+come before. They take turns, --repeats times; medians, with the smallest and the largest of the ratios. BLEU's
+difference is tested by the paired bootstrap of Koehn (2004).
 """
 
 import argparse

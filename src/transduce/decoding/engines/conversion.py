@@ -90,9 +90,9 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
     The engine adds BOS, EOS and UNK; PAD must be there, too, since the search forbids it by its place among the rest.
     """
-    lines = [("", [PAD, *shortlist.common]), *((str(piece), each) for piece, each in enumerate(shortlist.pieces) if each)]
-    text = "".join(f"{piece}\t{' '.join(map(str, each))}\n" for piece, each in lines)
-    (folder / SHORTLIST).write_text(text, encoding="ascii")
+    rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
+    lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
+    (folder / SHORTLIST).write_text("".join(lines), encoding="ascii")
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
