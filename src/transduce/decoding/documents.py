@@ -6,7 +6,7 @@ in one batch, is not its business: `translate_texts` does it at once, a server t
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Kind
@@ -215,16 +215,18 @@ def translate_paragraphs(
     lines: Iterable[str],
     language: str | None,
     *,
+    kinds: Iterable[Kind] = repeat("plain"),
     n_best: int = 1,
     align: bool = False,
     glossary: Sequence[Term] = (),
     longest: int | None = None,
 ) -> Iterator[Translation]:
     """The same for a stream of lines of any length, each a text, some thousand at a time."""
-    stream = iter(lines)
+    stream = zip(lines, kinds, strict=False)
     while chunk := list(islice(stream, CHUNK)):
+        texts, theirs = zip(*chunk, strict=True)
         yield from translate_texts(
-            translator, chunk, language, n_best=n_best, align=align, glossary=glossary, longest=longest
+            translator, texts, language, kinds=theirs, n_best=n_best, align=align, glossary=glossary, longest=longest
         )
 
 
@@ -244,11 +246,15 @@ def translate_document(
     redo: also what is translated already, in a file that holds both languages. Raises UserError for what can't be read.
     """
     document = read_document(content, name, source, target, redo=redo)
-    translations = translate_texts(
+    made = translate_paragraphs(
         translator, document.texts, source, kinds=document.kinds, glossary=glossary, longest=longest
     )
-    flagged = [Flagged(line, each.flags) for line, each in zip(document.lines, translations, strict=True) if each.flags]
-    return Translated(document.write([each.text for each in translations]), len(translations), flagged)
+    texts, flagged = list[str](), list[Flagged]()
+    for line, each in zip(document.lines, made, strict=True):
+        texts.append(each.text)
+        if each.flags:
+            flagged.append(Flagged(line, each.flags))
+    return Translated(document.write(texts), len(texts), flagged)
 
 
 def _spans(segments: Segments, begin: int = 0) -> list[Span]:
