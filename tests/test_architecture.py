@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 FLOORS = [
-    {"config", "errors", "files", "journal", "languages", "lifeline", "machine", "profiling", "sizing"},
+    {"config", "errors", "files", "journal", "languages", "lifeline", "lock", "machine", "profiling", "sizing"},
     {"corpus", "tokens", "model"},
     {"bundle", "preparation", "ranks"},
     {"training", "decoding", "evaluation"},

@@ -171,6 +171,29 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
     assert digests(out) == digests(tmp_path / "straight")
 
 
+def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    busy = f"transduce: Another transduce trains in {out}; wait for it, or give another --out.\n"
+    process = begin(arguments(corpus, out, train__steps=50_000))
+    try:
+        for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
+            wait_for(moment, lambda: process.poll() is not None)
+            assert run(capsys, arguments(corpus, out, train__steps=50_000)) == (2, busy)
+    finally:
+        process.kill()
+    assert "Traceback" not in process.communicate(timeout=PATIENCE)[1]
+    steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*")) + 1
+    assert run(capsys, arguments(corpus, out, train__steps=steps))[0] == 0
+    assert not [*out.glob(".*")]
+
+
+def test_a_training_that_cannot_begin_leaves_nothing(tmp_path, capsys):
+    missing = str(tmp_path / "missing")
+    status, said = run(capsys, arguments(["--train", missing, missing], tmp_path / "new/out"))
+    assert (status, "missing" in said) == (2, True)
+    assert not (tmp_path / "new/out").exists()
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
     for steps in (9, 18):

@@ -6,7 +6,6 @@ from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN, profiled, say_training
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.errors import UserError
-from transduce.lifeline import arrive
 
 
 def train(
@@ -47,6 +46,8 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    from transduce.lifeline import arrive
+
     arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
     from transduce import bundle
     from transduce.ranks import is_first

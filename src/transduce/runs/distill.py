@@ -18,6 +18,7 @@ from transduce.decoding.translator import CUT, Translator
 from transduce.errors import UserError
 from transduce.files import digest
 from transduce.journal import Event, Journal, Value, read_events, telling
+from transduce.lock import alone
 from transduce.preparation import Prepared, prepare
 
 
@@ -45,7 +46,6 @@ def distill(
         "engine": translator.engine.name,
         **dataclasses.asdict(translator.config),
     }
-    begun = _begun(path, call)
 
     def rewrite(pairs: Iterator[Pair], cleaning: Cleaning) -> Iterator[Pair]:
         fitting = _fitting(pairs, translator, data.max_length, cleaning)
@@ -59,16 +59,18 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    prepared = prepare(
-        data,
-        out,
-        vocab_size=lambda _: translator.tokenizer.target_size,
-        tokenizer=translator.tokenizer,
-        threads=threads,
-        rewrite=rewrite,
-    )
-    path.unlink(missing_ok=True)
-    return prepared
+    with alone(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+        begun = _begun(path, call)
+        prepared = prepare(
+            data,
+            out,
+            vocab_size=lambda _: translator.tokenizer.target_size,
+            tokenizer=translator.tokenizer,
+            threads=threads,
+            rewrite=rewrite,
+        )
+        path.unlink(missing_ok=True)
+        return prepared
 
 
 def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning) -> Iterator[Pair]:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from transduce.errors import UserError
 from transduce.files import MANIFEST
 from transduce.journal import Journal, NoJournal, say
 from transduce.lifeline import Knock, Listener
+from transduce.lock import LOCK, alone
 from transduce.machine import keep_memory
 from transduce.profiling import phase
 from transduce.ranks import Ranks, joined
@@ -63,7 +65,23 @@ def train(
     out, init = Path(out), Path(init) if init else None
     with joined(arrival) as ranks:
         task = Task(given, out, device or ranks.device(), ranks, until)
-        return lead(task, init, keep_optimizer, tensorboard) if ranks.first else follow(task)
+        if not ranks.first:
+            return follow(task)
+        with held(out):
+            return lead(task, init, keep_optimizer, tensorboard)
+
+
+@contextmanager
+def held(out: Path) -> Iterator[None]:
+    """Keep other processes from training in `out`; raises UserError if one does."""
+    new = not out.exists()
+    try:
+        with alone(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
+            yield
+    finally:
+        if new:  # if nothing has begun
+            with suppress(OSError):
+                out.rmdir()
 
 
 class Task(NamedTuple):

@@ -202,7 +202,7 @@ def _connect(address: str) -> None:
     try:
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
-        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
         raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}; is it running?") from None
 
 

@@ -6,13 +6,11 @@ OUT/manifest.json                    sizes and SHA-256 of all of it
 OUT.downloads/                       what is downloaded, until OUT is there
 """
 
-import fcntl
 import glob
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +21,9 @@ from transduce.corpus.fetching.table import Corpus, Download, Part, Side
 from transduce.corpus.fetching.texts import Written, write_text
 from transduce.errors import UserError
 from transduce.files import ASIDE, digest, to_json, verify, write_folder
+from transduce.lock import LOCK, alone
 
-SOURCE, FACTS, LOCK = "SOURCE.md", "source.json", ".lock"
+SOURCE, FACTS = "SOURCE.md", "source.json"
 LARGEST_NOTE = 1 << 20  # bytes of a licence that are kept
 
 
@@ -75,12 +74,13 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
-    with _alone(folder / LOCK):
+    busy = f"Another transduce is downloading to {folder}; wait for it."
+    with alone(folder / LOCK, busy):
         fetched = already_fetched(corpus.name, out)  # by another process, which has just ended
         if not fetched:
             paths = {each: download(each, folder) for each in corpus.downloads()}
             _clear(out)
-            with write_folder(out) as aside, _alone(aside):
+            with write_folder(out) as aside, alone(aside, busy):
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
         _clear(out)
@@ -98,7 +98,7 @@ def _clear(out: Path) -> None:
     if out.exists() and downloads.exists():
         found[downloads] = downloads / LOCK
     for left, lock in found.items():
-        with suppress(UserError), _alone(lock):
+        with suppress(UserError), alone(lock, ""):
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -216,22 +216,3 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
 
 def _origin(parts: tuple[Part, ...]) -> str:
     return ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Refuse to write where another process does; lock is a folder, or a file that is made."""
-    try:
-        descriptor = os.open(lock, os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:  # a folder that can only be read, and may hold all that is needed
-        yield
-        return
-    try:
-        with suppress(OSError):  # a file system without locks, as some of clusters are
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"Another transduce is downloading to {lock.parent}; wait for it.") from None
-        yield
-    finally:
-        os.close(descriptor)

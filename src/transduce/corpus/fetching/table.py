@@ -235,7 +235,8 @@ def _entry(name: str, content: Any, file: str) -> Entry:
             raise UserError(f"{where}: {key} is missing.")
     for key in (key for key in facts if key != "languages"):
         _check_pattern(facts[key], f"{where}: {key}", PLACES)
-    _check_address(facts.get("catalogue", "https://none"), where)
+    if "catalogue" in facts:
+        _check_address(facts["catalogue"], where)
     if facts["languages"] != "any":
         if not isinstance(facts["languages"], list):
             raise UserError(f'{where}: languages is a list of pairs, or "any".')
