@@ -142,6 +142,10 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
     assert status == 2
     assert "learnt already: leave data.vocab_size out" in said
+    (first / "preparation.json").write_text("{")
+    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first)
+    assert status == 2
+    assert f"{first / 'preparation.json'} is damaged; prepare the corpus again." in said
 
 
 def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):

@@ -349,7 +349,7 @@ def test_a_stretch_goes_on_in_the_next_chunk_and_in_what_is_left_over(sentences,
 def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
     """A table with some faults, and columns and blanks that are nobody's business."""
     rows = [f"{source}\t{target}\tkept \t" for source, target in sentences[:300]]
-    rows[20], rows[30], rows[40] = rows[10], "A dog\t\tx", "A {0} dog\tEin Hund"
+    rows[20], rows[30], rows[40], rows[50] = rows[10], "A dog\t\tx", "A {0} dog\tEin Hund", "A dog"
     (tmp_path / "corpus.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     return tmp_path / "corpus.tsv"
 
@@ -359,23 +359,28 @@ def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
     status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS)
     report = json.loads(out)
     at_fault = {line for rule in report["rules"].values() for _, line in rule["lines"]}
-    assert status == 0 and at_fault == {21, 31, 41} and report["faulty"] == 3
+    assert status == 0 and at_fault == {21, 31, 41, 51} and report["faulty"] == 4
     assert {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()} == {
         DUPLICATE: [21],
-        EMPTY: [31],
+        EMPTY: [31, 51],
         PLACEHOLDERS: [41],
     }
     assert mended.read_text(encoding="utf-8").split("\n") == [
         row for line, row in enumerate(before, start=1) if line not in at_fault
     ]
     left = [json.loads(row) for row in Path(f"{mended}.left-out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(each["rule"], each["line"]) for each in left] == [(DUPLICATE, 21), (EMPTY, 31), (PLACEHOLDERS, 41)]
+    assert [(each["rule"], each["line"]) for each in left] == [
+        (DUPLICATE, 21),
+        (EMPTY, 31),
+        (PLACEHOLDERS, 41),
+        (EMPTY, 51),
+    ]
     assert left[2]["source"] == "A {0} dog"
 
 
 def test_what_is_mended_has_no_fault(corpus, capsys):
     once, twice = corpus.with_name("once.jsonl"), corpus.with_name("twice.jsonl")
-    pairs = [row.split("\t")[:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
+    pairs = [[*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
     as_json = corpus.with_suffix(".jsonl")
     as_json.write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in pairs), encoding="utf-8")
     sides = [corpus.with_suffix(suffix) for suffix in (".en", ".de")]
@@ -390,6 +395,12 @@ def test_what_is_mended_has_no_fault(corpus, capsys):
     assert 200 < len(kept) < 300
     for name, output in zip(("source", "target"), outputs, strict=True):
         assert output.read_text(encoding="utf-8").split("\n")[:-1] == [each[name] for each in kept]
+
+
+def test_a_folder_of_bilingual_files_is_a_corpus(corpus, capsys):
+    shutil.copy(corpus, corpus.with_name("other.tsv"))
+    status, out, _ = run(capsys, "doctor", corpus.parent, "--json", "--only", PLACEHOLDERS)
+    assert (status, json.loads(out)["pairs"]) == (0, 2 * 300)
 
 
 def written(file: Path) -> list[str]:

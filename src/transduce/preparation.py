@@ -198,8 +198,11 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def read_facts(folder: Path) -> Facts:
-    """What a preparation did."""
-    return Facts(**json.loads((folder / FACTS).read_text(encoding="utf-8")))
+    """What a preparation did; raises UserError if the file that says so is damaged."""
+    try:
+        return Facts(**json.loads((folder / FACTS).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        raise UserError(f"{folder / FACTS} is damaged; prepare the corpus again.") from None
 
 
 def check_corpora(data: DataConfig) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json as json_format
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,8 +39,8 @@ def doctor(
     or at a corpus, which is read once. The exit status is 1 if a folder is damaged.
 
     Args:
-        what: A model folder, or one that prepare wrote; or a corpus: two line-aligned text files, or one bilingual
-            file, as for --train.
+        what: A model folder, or one that prepare wrote; or a corpus: two line-aligned text files, or bilingual files
+            or a folder of them, as for --train.
         source: Language code of the source, such as en; found out if it isn't given.
         target: Language code of the target, such as de; found out if it isn't given.
         test: A test set, none of whose sentences should be in the corpus.
@@ -53,7 +54,7 @@ def doctor(
         threads: Processes that look at a corpus; 0 is one for every core.
     """
     options = checkup.Options((source, target), test, vocabulary, only, without, out, json, fix, threads)
-    if what and not (len(what) == 1 and Path(what[0]).is_dir()):
+    if _is_corpus(what):
         checkup.check_corpus(what, options)
         return
     for field in dataclasses.fields(options):
@@ -71,6 +72,18 @@ def doctor(
         _print(facts)
     if any(fact.state == "damaged" for fact in facts):
         raise SystemExit(1)
+
+
+def _is_corpus(what: tuple[str, ...]) -> bool:
+    """Whether it is files, or a folder of them, and none that transduce wrote."""
+    from transduce import bundle
+    from transduce.corpus.pairs import within
+
+    if len(what) == 1 and (Path(what[0]) / bundle.CONFIG).exists():
+        return False
+    with suppress(UserError):
+        return bool(within(what))
+    return False
 
 
 def _print(facts: Iterable["Fact"]) -> None:

@@ -10,11 +10,12 @@ def read_tsv(file: str, *, lenient: bool = False) -> Iterator[tuple[str, str]]:
     """The first two columns of every line, as they stand: there is no quoting and no header.
 
     A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for
-    Tatoeba's exports whose first and third columns are numbers of sentences. lenient: as for `read_lines`.
+    Tatoeba's exports whose first and third columns are numbers of sentences. lenient: as for `read_lines`, and behind
+    the first line one without a TAB is a text without a translation.
     """
     for line, text in enumerate(without_byte_order_mark(read_lines(file, lenient=lenient)), start=1):
         source, tab, rest = text.partition("\t")
-        if not tab and text.strip():
+        if not tab and text.strip() and not (lenient and line > 1):
             raise UserError(
                 f"{display_name(file)}, line {line} has no TAB; in a bilingual file each line is a source text, a TAB "
                 "and its translation. Two files with one text per line are given as two files."
