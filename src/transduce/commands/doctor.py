@@ -3,7 +3,6 @@
 import dataclasses
 import json as json_format
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from transduce.commands import checkup
 from transduce.commands.output import print_table
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.errors import UserError
+from transduce.files import MANIFEST
 
 if TYPE_CHECKING:
     from transduce.doctor.fact import Fact
@@ -75,15 +75,15 @@ def doctor(
 
 
 def _is_corpus(what: tuple[str, ...]) -> bool:
-    """Whether it is files, or a folder of them, and none that transduce wrote."""
+    """Whether it is files, or a folder with bilingual ones, and none that transduce wrote."""
     from transduce import bundle
-    from transduce.corpus.pairs import within
+    from transduce.corpus.pairs import TOGETHER
+    from transduce.corpus.plain import suffixes
 
-    if len(what) == 1 and (Path(what[0]) / bundle.CONFIG).exists():
-        return False
-    with suppress(UserError):
-        return bool(within(what))
-    return False
+    if len(what) != 1 or not (folder := Path(what[0])).is_dir():
+        return bool(what)
+    ours = any((folder / name).exists() for name in (bundle.CONFIG, MANIFEST))
+    return not ours and any(suffixes(path.name)[0] in TOGETHER for path in folder.iterdir())
 
 
 def _print(facts: Iterable["Fact"]) -> None:
