@@ -533,6 +533,7 @@ def test_everything_can_be_reached_by_keyboard(seen, browse):
     press(driver, *[Keys.TAB] * 4)  # beyond layer, head and pieces
     press(driver, Keys.ARROW_RIGHT)
     assert focused() == "br" and told(driver, 1).startswith("“br” is looked at by")
+    assert is_the_browsers(driver) and focused() == "br"
     press(driver, Keys.TAB, Keys.TAB)  # beyond the translation
     press(driver, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
     assert focused() == find(driver, ".large h3").text == "Encoder, layer 2, head 2"
@@ -542,6 +543,13 @@ def test_everything_can_be_reached_by_keyboard(seen, browse):
     assert (focused() or "").startswith("step 2, ") and "log-probability" in told(driver, 3)
     press(driver, Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
     assert "Position 1 " in told(driver, 4) and "channel 2 of 32" in told(driver, 4)
+    assert is_the_browsers(driver) and "channel 2 of 32" in told(driver, 4)
+
+
+def is_the_browsers(driver) -> bool:
+    """Whether a key that is pressed with Alt is left to it."""
+    event = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true})"
+    return driver.execute_script(f"return document.activeElement.dispatchEvent({event})")
 
 
 @every_family

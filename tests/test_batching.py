@@ -112,18 +112,45 @@ def test_a_long_document_does_not_hold_up_a_word(tokenizer: Tokenizer) -> None:
     run(body)
 
 
+@settings(max_examples=30)
+@given(requests=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 2)), max_size=20))
+def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, requests: list[tuple[int, int]]) -> None:
+    engine = Echo()
+    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
+    texts = map(" ".join, itertools.product(WORDS, repeat=3))
+    asked = [(Want(translator, n_best), list(itertools.islice(texts, length))) for length, n_best in requests]
+
+    async def body(batcher: Batcher) -> None:
+        first = asyncio.create_task(ask(batcher, Want(translator), [TEXTS[0]]))
+        await until(engine.began.is_set)
+        others = [asyncio.create_task(ask(batcher, *each)) for each in asked]
+        await until(lambda: batcher.requests == 1 + len(asked))
+        engine.gate.set()
+        await asyncio.gather(first, *others)
+
+    run(body)
+    turns = [0] * len(asked)
+    for batch in engine.searched[1:]:
+        for text in batch:
+            turns[next(place for place, (_, sentences) in enumerate(asked) if text in sentences)] += 1
+        for (want, sentences), had in zip(asked, turns, strict=True):
+            if had < len(sentences):
+                assert had >= max(count for (each, _), count in zip(asked, turns, strict=True) if each == want) - 1
+
+
 def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> None:
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        document = asyncio.create_task(ask(batcher, Want(translator, 1), [TEXTS[0]] * 100))
+        documents = [asyncio.create_task(ask(batcher, Want(translator, 1), [TEXTS[0]] * 100)) for _ in range(9)]
         await until(engine.began.is_set)
         word = asyncio.create_task(ask(batcher, Want(translator, 2), [TEXTS[1]]))
-        await until(lambda: batcher.requests == 2)
+        await until(lambda: batcher.requests == 10)
         engine.gate.set()
-        assert await word == [TEXTS[1]] and not document.done()
-        await document
+        assert await word == [TEXTS[1]] and not any(document.done() for document in documents)
+        await asyncio.gather(*documents)
+        assert [TEXTS[1]] in engine.searched[:3]
 
     run(body)
 
@@ -216,5 +243,22 @@ def test_what_runs_in_the_engines_thread_waits_for_it(tokenizer: Tokenizer) -> N
         engine.gate.set()
         assert await computed == 1  # after what was there before
         await first
+
+    run(body)
+
+
+def test_between_two_computations_a_batch_has_its_turn(tokenizer: Tokenizer) -> None:
+    engine = Echo()
+    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+
+    async def body(batcher: Batcher) -> None:
+        first = asyncio.create_task(ask(batcher, want, [TEXTS[0]]))
+        await until(engine.began.is_set)
+        computed = [asyncio.create_task(batcher.call(lambda: len(engine.searched))) for _ in range(5)]
+        second = asyncio.create_task(ask(batcher, want, [TEXTS[1]]))
+        await until(lambda: batcher.requests == 2)
+        engine.gate.set()
+        assert await asyncio.gather(*computed) == [1, 2, 2, 2, 2]
+        assert (await first, await second) == ([TEXTS[0]], [TEXTS[1]])
 
     run(body)

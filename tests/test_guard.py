@@ -32,6 +32,7 @@ from transduce.serving.guard import Guard
 from transduce.serving.keys import Keys, add_key, read_keys
 from transduce.serving.languages import Direction, Served
 from transduce.serving.limits import Limits
+from transduce.serving.payload import Texts
 from transduce.serving.rates import Rates
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
@@ -171,11 +172,12 @@ def test_too_many_requests(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, k
 def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
     app = guard(tokenizer, engine, local=False, per_address=1)
     asked = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "2001:db9::1", *["127.0.0.1"] * 3]
+    asked += ["::ffff:192.0.2.1", "::ffff:192.0.2.3", "::ffff:192.0.2.4"]  # as some proxies write them
     found = []
     for address in asked:
         with client(app, address) as asking:
             found.append(asking.get("/languages").status_code)
-    assert found == [200, 429, 200, 200, 429, 200, 200, 200, 200]
+    assert found == [200, 429, 200, 200, 429, 200, 200, 200, 200, 429, 200, 200]
 
 
 def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -198,6 +200,7 @@ def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer,
 
 def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
     small = {"texts": 2, "characters": 9, "alternatives": 3, "beam_size": 2, "terms": 1, "depth": 2, "body": 5000}
+    small["term_characters"] = 5
     with client(guard(tokenizer, engine, **small, document=800, document_characters=8)) as asking:
         for fields, sentence in (
             ({"q": ["ka"] * 3}, "2 texts"),
@@ -206,6 +209,8 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
             ({"alternatives": 4}, "3 alternatives"),
             ({"beam_size": 3}, "2 hypotheses"),
             ({"glossary": {"a": "b", "c": "d"}}, "1 terms"),
+            ({"glossary": {"a": "k" * 6}}, "5 characters"),
+            ({"glossary": {"k" * 6: "a"}}, "5 characters"),
             ({"q": [["ka"]]}, "2 levels"),
         ):
             answer = asking.post("/translate", json=WORDED | fields)
@@ -216,6 +221,29 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
         for content, status in ((b"ka\nlo\n", 200), (b"k" * 10, 400), (b"ka ka\nlo lo\n", 400), (b"k" * 999, 413)):
             answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", content)})
             assert answer.status_code == status, answer.text
+
+
+def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        plain = asking.post("/translate", json=WORDED).json()
+        for name in Texts.model_fields.keys() - WORDED.keys():
+            for answer in (
+                asking.post("/translate", json=WORDED | {name: None}),
+                asking.post("/translate", json=WORDED | {name: ""}),
+                asking.post("/translate", data=WORDED | {name: ""}),
+            ):
+                assert answer.status_code == 200 and answer.json() == plain, (name, answer.text)
+        assert asking.post("/translate", json=WORDED | {"q": ""}).json() == {"translatedText": ""}
+        for name in ("q", "target"):
+            assert f"{name}: " in asking.post("/translate", json=WORDED | {name: None}).json()["error"]
+
+
+def test_what_can_be_got_has_a_head(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        for path in ("/", "/health", "/languages", "/docs", "/nowhere"):
+            head, whole = asking.head(path), asking.get(path)
+            assert (head.status_code, head.headers, head.content) == (whole.status_code, whole.headers, b"")
+        assert asking.head("/translate").status_code == 405
 
 
 def test_documents_are_forgotten() -> None:
@@ -328,7 +356,7 @@ def test_what_breaks_is_noted_without_the_text(
     with client(guard(tokenizer, engine)) as asking:
         answer = asking.post("/translate", json=WORDED)
         assert answer.status_code == 500 and "Something is wrong here" in answer.json()["error"]
-    assert "RuntimeError in" in caplog.text and "secret" not in caplog.text
+    assert "ValueError in test_guard.py" in caplog.text and "secret" not in caplog.text
 
 
 def test_limits_can_be_raised(tokenizer: Tokenizer, engine: Echo) -> None:

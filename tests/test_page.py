@@ -239,7 +239,7 @@ def test_languages_are_detected_swapped_and_remembered(page: Page) -> None:
 
 def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     page.later(
-        "if (options.headers.Authorization === 'Bearer secret') return next(path, options);"
+        "if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);"
         'return new Response(\'{"error": "This server wants a key."}\', {status: 401})'
     )
     page.type("ka lo mi")
@@ -251,8 +251,9 @@ def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     time.sleep(0.6)
     assert not page.shows("#key")
     page.click("#notice-action")
-    page.wait(lambda: page.shows("#key"))
-    page.one("#key-value").send_keys("secret", Keys.ENTER)
+    for key in ("ключ", "secret"):  # after the first, which can't be one, it asks again
+        page.wait(lambda: page.shows("#key"))
+        page.one("#key-value").send_keys(key, Keys.ENTER)
     page.translates("ka lo mi nu")
     assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == ["secret", None]
     assert not page.shows("#notice")
@@ -363,6 +364,27 @@ def test_an_alternative_is_taken_and_stays(page: Page) -> None:
     assert wanted in page.text("#target-text") and page.all(".preferred")
 
 
+def test_alternatives_that_are_refused_are_said(page: Page) -> None:
+    page.later(
+        "if (!JSON.parse(options.body).alternatives) return next(path, options);"
+        'return new Response(\'{"error": "At most 2."}\', {status: 400})'
+    )
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    page.click("#other")
+    page.wait(lambda: page.all("#alternatives [role=alert]"))
+    assert page.text("#alternatives") == "At most 2."
+
+
+def test_copying_keeps_the_focus(page: Page) -> None:
+    page.run("navigator.clipboard.writeText = () => Promise.reject()")  # as over plain HTTP
+    page.type("ka lo mi")
+    page.translates("ka lo mi")
+    page.click("#copy")
+    page.wait(lambda: page.text("#copy") != "Copy")
+    assert page.run("return document.activeElement.id") == "copy"
+
+
 def test_a_sentence_that_the_server_sees_otherwise_is_taken_with_its_line(page: Page) -> None:
     page.later(
         "const {q, alternatives} = JSON.parse(options.body); (window.asked ??= []).push(q);"
@@ -432,6 +454,21 @@ def test_a_document_that_is_overtaken_is_cancelled(page: Page, tmp_path: Path) -
     assert page.run("return window.cancelled") == 1
 
 
+def test_a_document_that_comes_while_the_key_is_asked_for_is_the_one(page: Page, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.exe"):
+        (tmp_path / name).write_text("ka lo\n", encoding="utf-8")
+    page.run(
+        "XMLHttpRequest.prototype.send = function () { setTimeout(() => this.onload()); };"
+        "Object.defineProperty(XMLHttpRequest.prototype, 'status', {value: 401});"
+    )
+    page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
+    page.wait(lambda: page.shows("#key"))
+    page.one("#document-file").send_keys(str(tmp_path / "b.exe"))
+    page.one("#key-value").send_keys("secret", Keys.ENTER)
+    page.wait(lambda: not page.shows("#key"))
+    assert page.text("#document-name") == "b.exe" and "can't be translated" in page.text("#document-state")
+
+
 def test_a_document_can_be_dropped(page: Page) -> None:
     page.run(
         "const given = new DataTransfer(); given.items.add(new File(['ka lo\\n'], 'b.txt'));"
@@ -456,16 +493,25 @@ def test_a_broken_document_shows_the_servers_sentence(page: Page, tmp_path: Path
     assert "UTF-8" in page.text("#document-state")
 
 
-def test_a_server_that_is_busy_is_asked_again(page: Page) -> None:
+@pytest.mark.parametrize("seconds", [1, 0])  # 0: as of a proxy's date that is over
+def test_a_server_that_is_busy_is_asked_again(page: Page, seconds: int) -> None:
     page.later(
         "if (calls++ > 0) return next(path, options);"
-        "return new Response('{\"error\": \"Too many requests.\"}', {status: 429, headers: {'Retry-After': '1'}})"
+        'return new Response(\'{"error": "Too many requests."}\','
+        f"{{status: 429, headers: {{'Retry-After': '{seconds}'}}}})"
     )
     page.type("ka lo mi")
     page.wait(lambda: page.text("#notice-text") == "Too many requests.")
     assert "Trying again in" in page.text("#notice-wait")
     page.translates("ka lo mi")
     assert not page.shows("#notice") and page.one("#source-text").get_property("value") == "ka lo mi"
+
+
+def test_an_answer_that_makes_no_sense_is_not_waited_for(page: Page) -> None:
+    page.later("return new Response('null')")
+    page.run("document.execCommand('insertText', false, 'ka lo')")  # not letter by letter
+    page.wait(lambda: any("TypeError" in said for said in page.complaints()))
+    assert page.one("#target-text").get_attribute("aria-busy") == "false" and page.text("#state") == ""
 
 
 def test_nothing_is_lost_offline(page: Page) -> None:

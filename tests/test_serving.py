@@ -256,6 +256,7 @@ HOSTILE = {
     "an encoding of its own": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=punycode"), 400),
     "UTF-8 by its name": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=UTF-8"), 200),
     "no boundary": (multipart(b"ka", "multipart/form-data"), 400),
+    "a boundary that is too long": (multipart(b"ka", f"multipart/form-data; boundary={'X' * 300}"), 400),
     "another boundary": (multipart(b"ka", "multipart/form-data; boundary=YY"), 400),
     "NUL": (said(r'"ka\u0000lo"'), 200),
     "depth": (said("[" * 1000 + "]" * 1000), 400),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transduce.corpus.examination import Examination, Finding, Ints, Misaligned, quantiles
-from transduce.inspection.page import document, shown
+from transduce.inspection.page import document, section, shown
 
 EXAMPLES = 5  # of each rule
 LINES = 40  # numbers of lines that are named
@@ -25,17 +25,13 @@ def checkup_page(
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
         f'<p class="stopped">Reading stopped: {shown(examination.stopped)}</p>' if examination.stopped else "",
-        _section("Faults", _rules(found, examination.pairs)),
-        _section("Misaligned stretches", _stretches(examination.stretches)),
-        *(_section(each.rule, _finding(each)) for each in found),
-        _section("Lengths", _lengths(examination)),
-        _section("Characters", _characters(examination, uncovered)),
+        section("Faults", _rules(found, examination.pairs)),
+        section("Misaligned stretches", _stretches(examination.stretches)),
+        *(section(each.rule, _finding(each)) for each in found),
+        section("Lengths", _lengths(examination)),
+        section("Characters", _characters(examination, uncovered)),
     ]
     return document(f"Check-up: {name}", "\n".join(sections), STYLE)
-
-
-def _section(heading: str, content: str) -> str:
-    return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
 
 
 def _rules(found: Sequence[Finding], pairs: int) -> str:
@@ -140,13 +136,12 @@ th a { color: var(--accent); text-decoration: none; }
 .bar { width: 8rem; }
 .bar svg { width: 8rem; height: .7rem; display: block; margin-top: .45rem; }
 .bar rect { fill: var(--accent); }
-.note, .place, figcaption { color: var(--soft); font-size: .875rem; }
+.place, figcaption { color: var(--soft); font-size: .875rem; }
 .pairs { table-layout: fixed; }
 .pairs .place { width: 9rem; }
 .lengths { margin-top: 1rem; max-width: 34rem; }
 .lengths thead th { text-align: right; color: var(--soft); font-size: .875rem; }
 .stopped { background: var(--mark); color: var(--marked); border-radius: .4rem; padding: .6rem .8rem; }
-figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure .source { fill: var(--accent); }
 figure .target { fill: var(--marked); }
@@ -155,7 +150,6 @@ figure text { fill: var(--soft); font-size: 11px; }
 .characters span { display: inline-block; margin: 0 1rem .3rem 0; color: var(--soft); font-size: .875rem; }
 .characters b { color: var(--ink); font-size: 1rem; font-weight: 500; }
 .characters i { font-style: normal; font-variant-numeric: tabular-nums; }
-ul { padding-left: 1.2rem; margin: 0; }
 @media (max-width: 640px) {
   .rules tr { display: grid; grid-template-columns: 1fr auto auto; padding: .4rem 0; }
   .rules .bar, .rules td:last-child { grid-column: 1 / -1; padding: 0; }

@@ -48,6 +48,9 @@ globalThis.transduce = (() => {
     return make("label", {}, `${label} `, select);
   }
 
+  // With these a key is the browser's: to go back, to select.
+  const isHeld = (event) => event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+
   // One stop of the tab key for many items; `step(key, place)` says where another key leads from there.
   function rove(container, items, step) {
     let current = 0;
@@ -59,7 +62,7 @@ globalThis.transduce = (() => {
       });
     });
     container.addEventListener("keydown", (event) => {
-      const place = step(event.key, current);
+      const place = isHeld(event) ? undefined : step(event.key, current);
       if (place === undefined) return;
       event.preventDefault();
       items[Math.min(Math.max(place, 0), items.length - 1)].focus();
@@ -501,7 +504,7 @@ globalThis.transduce = (() => {
           inside((event.offsetX / canvas.clientWidth) * channels, channels))));
       canvas.addEventListener("keydown", (event) => {
         const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-        if (!step) return;
+        if (!step || isHeld(event)) return;
         event.preventDefault();
         show(inside(at[0] + step[0], values.length), inside(at[1] + step[1], channels));
       });

@@ -20,6 +20,11 @@ def shown(text: str) -> str:
     return html.escape(text.translate(_PICTURES))
 
 
+def section(heading: str, content: str) -> str:
+    """A part of a page: a heading as text, and its content as HTML; nothing if there is none."""
+    return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
+
+
 @cache
 def packaged(name: str) -> str:
     """A file that lies beside this one."""
@@ -93,6 +98,9 @@ body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 sy
 main { max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.6rem 0 .3rem; }
+figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
+ul { padding-left: 1.2rem; margin: 0; }
+.note { color: var(--soft); font-size: .875rem; }
 header p { font-size: 1.1rem; color: var(--soft); margin: 0; overflow-wrap: anywhere; }
 .translation { font-size: 1.5rem; color: var(--accent); }
 @media (max-width: 640px) { main { padding: 1.5rem .8rem 3rem; } h1 { font-size: 1.5rem; } }

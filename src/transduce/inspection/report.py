@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.evaluation.scores import Score
-from transduce.inspection.page import document, drawing, shown
+from transduce.inspection.page import document, drawing, section, shown
 from transduce.inspection.picture import Picture
 
 EAST = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, written without spaces
@@ -48,12 +48,12 @@ class Report:
 def write_report(path: Path, report: Report) -> None:
     """Write the page; the folder must exist."""
     sections = [
-        _section("Scores", _scores(report.scores)),
-        _section("Facts", _facts(report.facts)),
-        _section("Learning curve", _figure(report.curve)),
-        _section("Sentences", _examples(report.examples)),
-        _section("One sentence from the inside", _picture(report.picture)),
-        _section("What to do next", _next_steps(report.next_steps)),
+        section("Scores", _scores(report.scores)),
+        section("Facts", _facts(report.facts)),
+        section("Learning curve", _figure(report.curve)),
+        section("Sentences", _examples(report.examples)),
+        section("One sentence from the inside", _picture(report.picture)),
+        section("What to do next", _next_steps(report.next_steps)),
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
     body, draws = "\n".join([head, *sections]), report.picture is not None
@@ -72,10 +72,6 @@ def mark_differences(text: str, other: str) -> tuple[str, str]:
             html = f"<mark>{shown(words)}</mark>" if words and change != "equal" else shown(words)
             marked[side] += html + shown(part[len(words) :])
     return marked[0], marked[1]
-
-
-def _section(heading: str, content: str) -> str:
-    return f"<section><h2>{heading}</h2>\n{content}\n</section>" if content else ""
 
 
 def _scores(scores: Sequence[Score]) -> str:
@@ -132,7 +128,7 @@ h2 { margin-bottom: .8rem; }
   display: grid; }
 .card b { color: var(--soft); font-weight: 500; }
 .card strong { font-size: 1.9rem; line-height: 1.25; color: var(--accent); }
-.card span, .note { color: var(--soft); font-size: .875rem; }
+.card span { color: var(--soft); font-size: .875rem; }
 code, pre { font: .875em/1.5 ui-monospace, monospace; }
 code { overflow-wrap: anywhere; }
 dl { margin: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); column-gap: 2.5rem; }
@@ -140,7 +136,6 @@ dl div { display: flex; justify-content: space-between; gap: 1.5rem; padding: .4
   border-bottom: 1px solid var(--line); }
 dt { color: var(--soft); }
 dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
 .drawing { overflow-x: auto; }
 .drawing svg { display: block; margin: 0 auto; width: 100%; height: auto; max-width: 37rem; }
 .drawing svg text { font-family: system-ui, sans-serif !important; }
@@ -149,7 +144,6 @@ table.examples { width: 100%; border-collapse: collapse; table-layout: fixed; }
 .examples th, .examples td { padding: .55rem 1rem .55rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
 mark { background: var(--mark); color: var(--marked); border-radius: .25rem; padding: .05em .2em; }
-ul { padding-left: 1.2rem; margin: 0; }
 li { margin-bottom: .8rem; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem;
   margin: .35rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -92,7 +93,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         wish = Wish(asked.alternatives, asked.alignment, asked.beam_size, glossary)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
-        found = await _in_turn(request, service, work(texts, served, wish))
+        found = await _in_turn(request, service, lambda: work(texts, served, wish))
         for field, values in _columns(found, asked).items():
             answer[field] = values[0] if one else values
         return JSONResponse(answer)
@@ -100,14 +101,15 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/detect", summary="Which language a text is in", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
-        _check_characters([asked.q], limits)
+        _check_characters("text", [asked.q], limits.characters)
         return JSONResponse([each._asdict() for each in service.detect(asked.q)])
 
     @app.post("/attention", summary="What a model attends to for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
         source = service.detect(asked.q, asked.target)[0].language if asked.source == AUTO else asked.source
-        drawn = await _in_turn(request, service, service.attention(asked.q, service.served(source, asked.target)))
+        served = service.served(source, asked.target)
+        drawn = await _in_turn(request, service, lambda: service.attention(asked.q, served))
         return Response(drawn, media_type="application/json")
 
 
@@ -124,7 +126,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if source == AUTO:
             source = service.detect(content[:4096].decode("utf-8", "ignore"), target)[0].language
         served = service.served(source, target)
-        translated = await _in_turn(request, service, service.translate_document(content, document, served))
+        translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", kept=kept))})
 
@@ -248,13 +250,14 @@ def _check(asked: Texts, texts: list[str], limits: Limits) -> None:
     ):
         if count > most:
             raise UserError(f"A request has at most {most:,} {what} here, not {count:,}.")
-    _check_characters(texts, limits)
+    _check_characters("text", texts, limits.characters)
+    _check_characters("side of a term", chain.from_iterable(asked.glossary.items()), limits.term_characters)
 
 
-def _check_characters(texts: list[str], limits: Limits) -> None:
+def _check_characters(what: str, texts: Iterable[str], most: int) -> None:
     for text in texts:
-        if len(text) > limits.characters:
-            raise UserError(f"A text has at most {limits.characters:,} characters here, not {len(text):,}.")
+        if len(text) > most:
+            raise UserError(f"A {what} has at most {most:,} characters here, not {len(text):,}.")
 
 
 def _columns(found: list[Translation], asked: Texts) -> dict[str, list[Any]]:
@@ -276,28 +279,18 @@ def _body(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
-async def _in_turn(request: Request, service: Service, work: Coroutine[Any, Any, Result]) -> Result:
+async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """What the work gives, for which there must be a place; it is given up when the client leaves."""
-    with contextlib.ExitStack() as stack:
+    with service.batcher.place():
+        task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
         try:
-            stack.enter_context(service.batcher.place())
-        except QueueFullError:
-            work.close()  # which has not begun
-            raise
-        return await _while_connected(request, work)
-
-
-async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """The same, without a place."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise HTTPException(LEFT, "Nobody waits for this any more.")
-    finally:
-        task.cancel()
-        gone.cancel()
+            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise HTTPException(LEFT, "Nobody waits for this any more.")
+        finally:
+            task.cancel()
+            gone.cancel()
 
 
 async def _disconnected(request: Request) -> None:

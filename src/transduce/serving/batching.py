@@ -74,6 +74,7 @@ class Batcher:
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # which uses all cores by itself
         self._wake = asyncio.Event()
+        self._calling = asyncio.Lock()
         self._pace = 0.0  # tokens a second: small batches are slower, but don't say what it can do
         self._task: asyncio.Task[None] | None = None
 
@@ -143,8 +144,12 @@ class Batcher:
             self._waiting = _wanted(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """What a computation returns that must not run beside the engine, in the engine's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
+        """What a computation returns that must not run beside the engine, in the engine's thread.
+
+        Between two of them a batch has its turn.
+        """
+        async with self._calling:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -163,7 +168,9 @@ class Batcher:
 
     def _compose(self) -> list[tuple[Job, int]]:
         """The next sentences: of all requests that want what the first one wants, one of each in turn."""
-        jobs = deque(job for job in self._waiting if job.want == self._waiting[0].want)
+        want = self._waiting[0].want
+        jobs = deque(job for job in self._waiting if job.want == want)
+        others = [job for job in self._waiting if job.want != want]
         batch: list[tuple[Job, int]] = []
         tokens = 0
         while jobs and (not batch or tokens < self.batch_tokens):
@@ -173,10 +180,7 @@ class Batcher:
             job.begun += 1
             if job.begun < len(job.sentences):
                 jobs.append(job)
-        self._waiting = deque(job for job in self._waiting if job.begun < len(job.sentences))
-        first = batch[0][0]
-        if self._waiting and self._waiting[0] is first:  # others' turn, if they want something else
-            self._waiting.rotate(-1)
+        self._waiting = deque([*others, *jobs])  # next come others, and of these who had no turn, or had it first
         return batch
 
     def _seconds(self) -> int:
@@ -209,7 +213,9 @@ def _deliver(job: Job, place: int, found: Translation | Exception) -> None:
     if job.done.done():  # cancelled, or failed before
         return
     if isinstance(found, Exception):
-        job.done.set_exception(found if isinstance(found, UserError) else RuntimeError(str(found)))
+        broken = RuntimeError("in the engine")  # as not every exception may be given to a future
+        broken.__cause__ = found
+        job.done.set_exception(found if isinstance(found, UserError) else broken)
         return
     job.found[place] = found
     if len(job.found) == len(job.sentences):

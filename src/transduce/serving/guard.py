@@ -74,11 +74,13 @@ class Guard:
 
         try:
             received = await self._admit(scope, receive)
+            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # without a body, by the server
             with self._upload() if _is_upload(scope) else contextlib.nullcontext():
-                await self._app(scope, received, watched)
+                await self._app(asked, received, watched)
         except RefusedError as error:
             await answer(error)
         except Exception as error:  # which is noted without its message: that may hold what somebody wrote
+            error = error.__cause__ if isinstance(error.__cause__, Exception) else error
             place = traceback.extract_tb(error.__traceback__)[-1]
             log.error("%s in %s, line %s", type(error).__name__, PurePath(place.filename).name, place.lineno)
             await answer(HTTPException(500, BROKEN))
@@ -223,7 +225,11 @@ def _network(address: str) -> str:
         found = ipaddress.ip_address(address)
     except ValueError:  # what a proxy has said
         return address
-    return address if found.version == 4 else str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is None:
+            return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+        found = found.ipv4_mapped
+    return str(found)
 
 
 def _host(header: str) -> str:

@@ -26,6 +26,7 @@ class Limits:
     beam_size: int = option(8, "that a request may ask for", unit="hypotheses")
     alternatives: int = option(7, "that a request may ask for: with the best they need a beam", unit="texts")
     terms: int = option(64, "of a request's glossary", unit="terms")
+    term_characters: int = option(200, "of one side of a term", unit="characters")
     queue: int = option(256, "waiting or being translated; more are told to come again", unit="requests")
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")
     wait: int = option(20, "that a request may have to wait for those before it", unit="seconds")

@@ -83,9 +83,14 @@ def boundary(content_type: str) -> bytes:
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
-    """The request; raises UserError that names the first field that is wrong."""
+    """The request; raises UserError that names the first field that is wrong.
+
+    A field that is null or empty is none, but for `q`: what clients of LibreTranslate send for what they leave out.
+    """
     try:
-        return kind.model_validate(fields)
+        return kind.model_validate(
+            {name: each for name, each in fields.items() if each not in (None, "") or name == "q"}
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"][:1])
@@ -146,17 +151,17 @@ def _multipart(body: bytes, boundary: bytes) -> dict[str, Any]:
     def fill_header(data: bytes, start: int, end: int) -> None:
         parts[-1][0][header] = data[start:end]
 
-    parser = MultipartParser(
-        boundary,
-        {
-            "on_part_begin": begin,
-            "on_header_field": name_header,
-            "on_header_value": fill_header,
-            "on_part_data": lambda data, start, end: parts[-1][1].extend(data[start:end]),
-            "on_end": lambda: ended.append(True),
-        },
-    )
     try:
+        parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": begin,
+                "on_header_field": name_header,
+                "on_header_value": fill_header,
+                "on_part_data": lambda data, start, end: parts[-1][1].extend(data[start:end]),
+                "on_end": lambda: ended.append(True),
+            },
+        )
         parser.write(body)
         described = [(parse_options_header(headers[b"content-disposition"])[1], text) for headers, text in parts]
         pairs = [
@@ -177,6 +182,6 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     fields: dict[str, Any] = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
-    if isinstance(fields.get("glossary"), str):
-        fields["glossary"] = _json(fields["glossary"].encode(), 1)
+    if isinstance(terms := fields.get("glossary"), str) and terms:
+        fields["glossary"] = _json(terms.encode(), 1)
     return fields

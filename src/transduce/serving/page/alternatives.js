@@ -36,7 +36,9 @@ export class Alternatives {
       if (whole) await this.open(whole);
       else this.show(passage, answer);
     } catch (error) {
-      if (!signal.aborted) this.box.replaceChildren(make("p", "soft", error.message));
+      if (signal.aborted) return;
+      this.box.replaceChildren(make("p", "soft", error.message));
+      this.box.firstChild.setAttribute("role", "alert");
     }
   }
 

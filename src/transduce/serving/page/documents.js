@@ -61,8 +61,9 @@ export class Documents {
       const translated = await fetchFile(/download_file\/[^/?#]+$/.exec(translatedFileUrl)?.[0] ?? "");
       if (this.running === mine) this.finish(translated);
     } catch (error) {
-      if (this.running !== mine) return;
-      if (wantsKey(error) && (await keyFor(error.message))) this.send(file);
+      const given = this.running === mine && wantsKey(error) && (await keyFor(error.message));
+      if (this.running !== mine) return; // another one was dropped, also while the key was asked for
+      if (given) this.send(file);
       else this.refuse(file.name, error.message);
     }
   }

@@ -53,12 +53,14 @@ export async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
+    const before = document.activeElement;
     const field = make("textarea", "unseen");
     field.value = text;
     document.body.append(field);
     field.select();
     const done = document.execCommand("copy");
     field.remove();
+    before?.focus();
     return done;
   }
 }

@@ -66,14 +66,15 @@ async function translate() {
   working(true);
   try {
     const answer = await ask("translate", asked, mine.signal);
-    if (running !== mine) return;
-    show(asked, answer);
+    if (running === mine) show(asked, answer);
   } catch (error) {
-    if (running !== mine) return;
-    report(error);
+    if (running === mine) report(error);
+  } finally {
+    if (running === mine) {
+      running = null;
+      working(false);
+    }
   }
-  running = null;
-  working(false);
 }
 
 function show(asked, answer) {
@@ -138,7 +139,7 @@ function report(error) {
   if (!(error instanceof Failure)) throw error;
   if (wantsKey(error)) return notice(error.message, "Give the key", giveKey);
   if (!error.passes) return notice(error.message);
-  const wait = error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures);
+  const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a proxy's date may be over
   failures++;
   notBefore = Date.now() + wait * 1000;
   notice(error.message, "Try now", tryNow);
@@ -236,8 +237,9 @@ async function start() {
     begin(settings, known);
   } catch (error) {
     report(error);
+  } finally {
+    starting = false;
   }
-  starting = false;
 }
 
 function begin(settings, known) {

@@ -106,7 +106,7 @@ export const wantsKey = (error) => error instanceof Failure && [401, 403].includ
 
 function authorization() {
   const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
-  return key ? { Authorization: `Bearer ${key}` } : {};
+  return key ? { Authorization: `Bearer ${encodeURIComponent(key)}` } : {}; // a header takes only what keys are made of
 }
 
 let asking = null; // the one open question for the key
