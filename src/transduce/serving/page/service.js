@@ -106,7 +106,9 @@ export const wantsKey = (error) => error instanceof Failure && [401, 403].includ
 
 function authorization() {
   const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
-  return key ? { Authorization: `Bearer ${encodeURIComponent(key)}` } : {}; // a header takes only what keys are made of
+  if (!key) return {};
+  const sent = /^[!-~]+$/.test(key) ? key : encodeURIComponent(key); // what a header takes: any other is wrong anyway
+  return { Authorization: `Bearer ${sent}` };
 }
 
 let asking = null; // the one open question for the key
