@@ -181,6 +181,7 @@ def test_there_must_be_room():
         ([("house", "Haus"), ("white house", "Weißes Haus")], "white  house", ["Weißes Haus"]),
         ([("house", "Haus"), ("white house", "Weißes Haus")], "White house, house", ["Weißes Haus", "Haus"]),
         ([("house", "Haus"), ("house", "Heim")], "house", ["Heim"]),
+        ([("new york", "NY"), ("york city hall", "Rathaus")], "New York City Hall, New York", ["Rathaus", "NY"]),
         ([("straße", "street")], "STRASSE", ["street"]),
         ([("e-mail", "Mail"), ("U.S.", "USA")], "E-Mail to the U.S. now", ["Mail", "USA"]),
         ([("漢字", "kanji")], "この漢字は", ["kanji"]),
@@ -206,6 +207,7 @@ def test_where_terms_are_found(terms, text, expected):
         ("この漢字は", "漢字", True),
         ("a.b", ".", True),
         ("", "a", False),
+        ("", "\x7f", False),
     ],
 )
 def test_whether_a_text_holds_a_term(text, target, expected):
@@ -219,7 +221,7 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv, line 2 has no translation"):
         read_glossary(str(file))
-    for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb")):
+    for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
         with pytest.raises(UserError, match="Term 2 of the glossary"):
             Glossary([Term("dog", "Hund"), term])
 

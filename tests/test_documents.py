@@ -32,6 +32,8 @@ from transduce.decoding.documents import (
     translate_paragraphs,
     translate_texts,
 )
+from transduce.decoding.glossary import Term
+from transduce.decoding.lines import Form, translate_all
 from transduce.decoding.translator import Translation, Translator
 from transduce.errors import UserError
 from transduce.model.build import build
@@ -587,6 +589,17 @@ def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(
     [made] = translate_texts(translator, ["a dog runs, " * 20], "en", longest=10)
     assert SPLIT in made.flags
     assert made.text.endswith(" ")
+
+
+def test_complaints_name_the_line(translator: Translator) -> None:
+    terms = [Term("dog", " ".join(["a very long name of a dog"] * 3))]
+    lines = ["A cat {0}. A cat.", "", "A cat. A dog."]
+    for form in (Form(), Form(sentences=True)):
+        with pytest.raises(UserError, match=r"^Text 102: what the glossary asks for"):
+            list(translate_all(translator, lines, form, DataConfig(source="en"), terms, first=100))
+    with pytest.raises(UserError, match=r"^Text 5: what the glossary asks for"):
+        page = b"\n\n<p>A cat.</p>\n\n<p>A dog.</p>"
+        translate_document(translator, page, "a.html", "en", "de", glossary=terms)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import struct
 import sys
 import zipfile
@@ -281,6 +282,9 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
     assert len(lines) == 6 and all(lines[:5])
     if form == "onnx":  # which searches greedily, and ends as ours does
         assert lines[:5] == [each.text for each in greedy(bundle.load(models(name)), texts)]
+    if (form, name) == ("ctranslate2", "post"):  # with the model's own beam and length penalty
+        own = transduce.load(models(name), engine="torch")
+        assert lines[:5] == [each.text for each in own.translate(texts)]
 
 
 def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsys):
@@ -450,6 +454,11 @@ def marians(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return get
 
 
+def copy_of(folder: Path, copy: Path) -> Path:
+    """The same files once more, to be changed."""
+    return shutil.copytree(folder, copy)
+
+
 def sentences() -> list[Pair]:
     """With characters, cases and spaces that a vocabulary of OPUS-MT doesn't know or keep."""
     odd = ["KA lo\u3000mi", " nu  re ", "ka \u2603 lo", "\ufb01 so", "va \u2581 ti", "kkk"]
@@ -548,19 +557,25 @@ def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tm
         ({"scale_embedding": False}, "scale_embedding = False"),
         ({"normalize_before": True}, "normalize_before = True"),
         ({"decoder_ffn_dim": 32}, "another encoder_ffn_dim than decoder_ffn_dim"),
+        ({"activation_function": ["relu"]}, r"activation_function = \["),
         ({"activation_function": "gelu_new"}, "activation_function = gelu_new; relu, gelu"),
         ({"decoder_layers": 3}, r"lacks model\.decoder\.layers\.2\."),
         ({"decoder_layers": 1}, r"has no place for: model\.decoder\.layers\.1\."),
         ({"eos_token_id": 3}, "eos_token_id = 3"),
         ({"pad_token_id": 3}, "pad_token_id = 3"),
         ({"d_model": None}, "lacks d_model"),
+        ({"d_model": 64}, r"is \d+( x \d+)?, and config\.json makes it"),
+        (
+            {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128},
+            r"fc1\.weight is 64 x 32, and config\.json makes it 128 x 32",
+        ),
+        ({"decoder_start_token_id": None}, "decoder_start_token_id = None"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id = -1"),
+        ({"decoder_start_token_id": 1000}, "the id 1000, but there are"),
     ],
 )
 def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
-    folder = tmp_path / "marian"
-    folder.mkdir()
-    for file in marians("relu").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
+    folder = copy_of(marians("relu"), tmp_path / "marian")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf-8")
     with pytest.raises(UserError, match=why):
@@ -568,13 +583,19 @@ def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_p
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("ids", [["</s>", "7"], ["</s>", None], ["</s>", -1], ["<unk>", 0], ["another", 0]])
+def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
+    folder = copy_of(marians("relu"), tmp_path / "marian")
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    (folder / "vocab.json").write_text(json.dumps(vocabulary | dict([ids])), encoding="utf-8")
+    with pytest.raises(UserError, match=r"vocab\.json must give each piece a number of its own"):
+        import_model(folder, tmp_path / "model")
+
+
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"])
 def test_what_is_missing_is_named_and_a_pickle_is_never_opened(missing, marians, tmp_path):
-    folder = tmp_path / "marian"
-    folder.mkdir()
-    for file in marians("relu").iterdir():
-        if file.name != missing:
-            (folder / file.name).write_bytes(file.read_bytes())
+    folder = copy_of(marians("relu"), tmp_path / "marian")
+    (folder / missing).unlink()
     with pytest.raises(UserError, match=re.escape(missing)):
         import_model(folder, tmp_path / "model")
     if missing == "model.safetensors":
@@ -629,10 +650,7 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"])
 def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
-    folder = tmp_path / "marian"
-    folder.mkdir()
-    for file in marians("relu").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
+    folder = copy_of(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     rows = len(weights["model.shared.weight"])
     save_file({**weights, name: torch.ones(rows, 32)}, folder / "model.safetensors")
@@ -643,6 +661,28 @@ def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
         save_file({**weights, name: same.clone()}, folder / "model.safetensors")
         found = import_model(folder, tmp_path / "model", pairs=sentences()).proof
         assert found and found.same == found.sentences
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("final_logits_bias", (1, 5)),
+        ("final_logits_bias", (5,)),
+        ("model.encoder.layers.0.fc1.weight", (32,)),
+        ("model.decoder.layers.1.final_layer_norm.bias", (32, 2)),
+        ("model.shared.weight", (50,)),
+        ("model.decoder.embed_positions.weight", (7,)),
+        ("model.decoder.embed_positions.weight", (7, 31)),
+    ],
+)
+def test_weights_of_another_shape_are_named_without_transformers_too(name, shape, marians, tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "find_spec", lambda _: None)
+    folder = copy_of(marians("relu"), tmp_path / "marian")
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, name: torch.ones(shape)}, folder / "model.safetensors")
+    with pytest.raises(UserError, match=re.escape(f"{name} is")):
+        import_model(folder, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 @given(st.integers(1, 20).map(lambda half: torch.randn(3, 2 * half)))

@@ -6,7 +6,7 @@ in one batch, is not its business: `translate_texts` does it at once, a server t
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import chain, count, islice, repeat
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Kind
@@ -125,6 +125,10 @@ class Plan:
             found.setdefault((count, align or any(mark.kind != "word" for mark in marks)), []).append(place)
         return found
 
+    def places(self) -> list[int]:
+        """Of each sentence the place of its text."""
+        return [place for place, text in enumerate(self._texts) for part in text.parts for _ in part.tries]
+
     def assemble(self, translations: Sequence[Translation], n_best: int | None = None) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
 
@@ -175,12 +179,13 @@ def translate_texts(
     align: bool = False,
     glossary: Sequence[Term] = (),
     longest: int | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[Translation]:
     """The translations of texts of any number of sentences and paragraphs, in a language given by its code.
 
     language: None where each text is one sentence. align: say which words come from which (`Translation.links`).
-    glossary: as for `Translator.translate`. longest: the tokens of the longest sentence to translate as a whole, such
-    as those that the model was trained on; its positions are a limit anyway.
+    glossary, and numbers of the texts: as for `Translator.translate`. longest: the tokens of the longest sentence to
+    translate as a whole, such as those that the model was trained on; its positions are a limit anyway.
     """
     positions = translator.engine.max_positions
     limits = [limit for limit in (longest, positions and positions - 1) if limit]
@@ -196,10 +201,11 @@ def translate_texts(
         longest=min(limits, default=None),
         stand_ins=translator.tokenizer.has_stand_ins,
     )
+    numbers = [(numbers or range(1, len(texts) + 1))[place] for place in plan.places()]
     found: dict[int, Translation] = {}
-    for (count, linked), places in plan.ways(n_best, translator.config.beam_size, align=align).items():
-        sentences = [plan.sentences[place] for place in places]
-        translations = translator.translate(sentences, n_best=count, align=linked, glossary=glossary)
+    for (wanted, linked), places in plan.ways(n_best, translator.config.beam_size, align=align).items():
+        sentences, theirs = [plan.sentences[place] for place in places], [numbers[place] for place in places]
+        translations = translator.translate(sentences, n_best=wanted, align=linked, glossary=glossary, numbers=theirs)
         found |= zip(places, translations, strict=True)
     made = plan.assemble([found[place] for place in range(len(plan.sentences))], n_best)
     return made if align else list(map(_without_links, made))
@@ -220,13 +226,22 @@ def translate_paragraphs(
     align: bool = False,
     glossary: Sequence[Term] = (),
     longest: int | None = None,
+    numbers: Iterable[int] | None = None,
 ) -> Iterator[Translation]:
     """The same for a stream of lines of any length, each a text, some thousand at a time."""
-    stream = zip(lines, kinds, strict=False)
+    stream = zip(lines, kinds, numbers or count(1), strict=False)
     while chunk := list(islice(stream, CHUNK)):
-        texts, theirs = zip(*chunk, strict=True)
+        texts, theirs, called = zip(*chunk, strict=True)
         yield from translate_texts(
-            translator, texts, language, kinds=theirs, n_best=n_best, align=align, glossary=glossary, longest=longest
+            translator,
+            texts,
+            language,
+            kinds=theirs,
+            n_best=n_best,
+            align=align,
+            glossary=glossary,
+            longest=longest,
+            numbers=called,
         )
 
 
@@ -247,7 +262,13 @@ def translate_document(
     """
     document = read_document(content, name, source, target, redo=redo)
     made = translate_paragraphs(
-        translator, document.texts, source, kinds=document.kinds, glossary=glossary, longest=longest
+        translator,
+        document.texts,
+        source,
+        kinds=document.kinds,
+        glossary=glossary,
+        longest=longest,
+        numbers=document.lines,
     )
     texts, flagged = list[str](), list[Flagged]()
     for line, each in zip(document.lines, made, strict=True):

@@ -47,36 +47,36 @@ class Glossary:
         """Raises UserError for an entry with an empty side or a line break, by its number, from 1."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
-            if not source.strip() or not target.strip() or "\n" in source.strip() or "\n" in target.strip():
+            if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
                 raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        for units in sorted(entries, key=lambda units: (-len(units), not _has_capitals(units))):  # the longest first
+        for units in sorted(entries, key=_has_capitals, reverse=True):  # which count before others that match, too
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
         """What the translation of a text must hold, in the order of the text; of overlapping entries the longest."""
         if not self._by_first:
             return []
-        units, found, place = _units(text), dict[str, None](), 0
-        while place < len(units):
-            for wanted, target in self._by_first.get(units[place].casefold(), ()):
-                if _matches(wanted, units[place : place + len(wanted)]):
-                    found[target] = None
-                    place += len(wanted) - 1
-                    break
-            place += 1
-        return list(found)
+        units = _units(text)
+        matches = [
+            (place, len(wanted), target)
+            for place, unit in enumerate(units)
+            for wanted, target in self._by_first.get(unit.casefold(), ())
+            if _matches(wanted, units[place : place + len(wanted)])
+        ]
+        found, free = dict[int, str](), [True] * len(units)
+        for place, length, target in sorted(matches, key=lambda match: -match[1]):
+            if all(free[place : place + length]):
+                found[place], free[place : place + length] = target, [False] * length
+        return list(dict.fromkeys(found[place] for place in sorted(found)))
 
 
 def holds(text: str, target: str) -> bool:
     """Whether a target stands in a text, in whole words."""
-    spans, units = _spans(text), _units(target)
-    for first in range(len(spans) - len(units) + 1):
-        begin, end = spans[first][0], spans[first + len(units) - 1][1]
-        if text[begin:end] == target:
-            return True
-    return False
+    spans = _spans(text)
+    begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
+    return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
 
 
 def _matches(wanted: tuple[str, ...], units: tuple[str, ...]) -> bool:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from transduce.config import DataConfig
@@ -52,6 +53,7 @@ def translate_all(
         align=form.alignment,
         glossary=glossary,
         longest=data.max_length if form.sentences else None,
+        numbers=count(first),
     )
 
 

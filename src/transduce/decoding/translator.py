@@ -74,7 +74,13 @@ class Translator:
         return other
 
     def translate(
-        self, texts: Sequence[str], *, n_best: int = 1, align: bool = False, glossary: Sequence[Term] = ()
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int = 1,
+        align: bool = False,
+        glossary: Sequence[Term] = (),
+        numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
 
@@ -82,10 +88,11 @@ class Translator:
         glossary: where the source of an entry occurs in a text, every translation holds its target.
 
         A blank text has an empty translation, which no model is asked for. Raises UserError that names the text by its
-        number, from 1, if it holds a line break or is longer than the model's positions, if n_best exceeds the beam, or
-        for a glossary that the engine can't obey.
+        number, from 1 unless `numbers` are given, if it holds a line break, is longer than the model's positions or has
+        terms that are; if n_best exceeds the beam, or for a glossary that the engine can't obey.
         """
-        return self._translate(_as_list(texts), n_best, 1, align, Glossary(glossary))
+        texts = _as_list(texts)
+        return self._translate(texts, n_best, numbers or range(1, len(texts) + 1), align, Glossary(glossary))
 
     def translate_lines(
         self,
@@ -103,7 +110,7 @@ class Translator:
         """
         stream, terms = iter(lines), Glossary(glossary)
         while chunk := list(islice(stream, CHUNK)):
-            yield from self._translate(chunk, n_best, first, align, terms)
+            yield from self._translate(chunk, n_best, range(first, first + len(chunk)), align, terms)
             first += len(chunk)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
@@ -116,13 +123,15 @@ class Translator:
         sources, targets = _as_list(sources), _as_list(targets)
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
-        _check_lines(sources, 1)
-        _check_lines(targets, 1)
+        every = range(1, len(sources) + 1)
+        _check_lines(sources, every)
+        _check_lines(targets, every)
         places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
         source_ids = self.tokenizer.encode_source([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
-        self._check_lengths("Source", source_ids, places, 1)
-        self._check_lengths("Target", target_ids, places, 1)
+        numbers = [every[i] for i in places]
+        self._check_lengths("Source", source_ids, numbers)
+        self._check_lengths("Target", target_ids, numbers)
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
         for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
@@ -134,20 +143,20 @@ class Translator:
 
     @phase("text")
     def _translate(
-        self, texts: list[str], n_best: int, first: int, align: bool, glossary: Glossary
+        self, texts: list[str], n_best: int, numbers: Sequence[int], align: bool, glossary: Glossary
     ) -> list[Translation]:
-        """The texts are numbered from `first` in what is raised."""
+        """numbers: those of the texts in what is raised."""
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
-        _check_lines(texts, first)
+        _check_lines(texts, numbers)
         places: dict[str, int] = {}  # of what is not blank; what is repeated is searched once
         for place, text in enumerate(texts):
             if text.strip():
                 places.setdefault(text, place)
         distinct = list(places)
         sources = self.tokenizer.encode_source(distinct)
-        self._check_lengths("Source", sources, list(places.values()), first)
-        lines = _Lines(distinct, sources, [first + place for place in places.values()])
+        lines = _Lines(distinct, sources, [numbers[place] for place in places.values()])
+        self._check_lengths("Source", sources, lines.numbers)
         found = self._obeying(glossary, lines, self._search(self.engine, distinct, sources, n_best), n_best)
         limits = [self._limit(len(source)) for source in sources]
         translations = self._translations(found, limits)
@@ -265,13 +274,13 @@ class Translator:
         most = self.engine.max_positions
         return limit if most is None else min(limit, most - 1)
 
-    def _check_lengths(self, side: str, rows: list[list[int]], places: list[int], first: int) -> None:
+    def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         most = self.engine.max_positions
         other = "" if self.engine.name.startswith("torch") else ", or try --engine torch"
-        for row, place in zip(rows, places, strict=True):
+        for row, number in zip(rows, numbers, strict=True):
             if most is not None and len(row) + 1 > most:
                 raise UserError(
-                    f"{side} text {first + place} has {len(row)} tokens, and the model knows positions for "
+                    f"{side} text {number} has {len(row)} tokens, and the model knows positions for "
                     f"{most - 1}; split it into shorter ones{other}."
                 )
 
@@ -312,7 +321,7 @@ def _as_list(texts: Sequence[str]) -> list[str]:
     return list(texts)
 
 
-def _check_lines(texts: Sequence[str], first: int) -> None:
-    for number, text in enumerate(texts, first):
+def _check_lines(texts: Sequence[str], numbers: Sequence[int]) -> None:
+    for number, text in zip(numbers, texts, strict=True):
         if "\n" in text:
             raise UserError(f"Text {number} holds a line break; a text is one line: split it before translating.")

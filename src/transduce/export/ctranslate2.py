@@ -13,12 +13,12 @@ import sentencepiece
 
 from transduce.bundle import Bundle
 from transduce.decoding.engines.conversion import Pieces, convert
+from transduce.decoding.engines.ctranslate2 import max_positions
 from transduce.errors import UserError
 from transduce.export.proof import Output, Peer
 from transduce.machine import cores
-from transduce.tokens.foreign import is_code, without_code
+from transduce.tokens.foreign import SPACE, is_code, without_code
 
-SPACE = "\u2581"  # SentencePiece's sign
 JOINT, SOURCE, TARGET = "sentencepiece.model", "source.spm", "target.spm"
 
 
@@ -29,6 +29,7 @@ def usage(model: Bundle) -> str:
     source, target = _names(joint=joint)
     plain = "" if joint else f'.replace("{SPACE}", " ").strip()'
     known = [piece for piece in model.tokenizer.source_pieces(range(model.tokenizer.source_size)) if is_code(piece)]
+    decode, most = model.config.decode, max_positions(model.config.model) - 1
     codes = f"The language to translate to, such as {known[0]}, is a piece of its own, the first.\n" if known else ""
     return f"""\
 In this folder, with the packages ctranslate2 and sentencepiece:
@@ -40,7 +41,16 @@ source = sentencepiece.SentencePieceProcessor(model_file="{source}")
 target = sentencepiece.SentencePieceProcessor(model_file="{target}")
 translator = ctranslate2.Translator(".")
 pieces = source.encode([line.rstrip("\\n") for line in sys.stdin], out_type=str)
-for result in translator.translate_batch(pieces, beam_size=4):
+results = translator.translate_batch(
+    pieces,
+    beam_size={decode.beam_size},
+    length_penalty={decode.length_penalty},
+    max_input_length={most},  # all positions that the model knows; by default it cuts at 1,024, and translations at 256
+    max_decoding_length=min({most}, max(map(len, pieces), default=0) + {decode.max_extra_tokens}),
+    max_batch_size=2048,
+    batch_type="tokens",
+)
+for result in results:
     print(target.decode(result.hypotheses[0]){plain})
 ```
 

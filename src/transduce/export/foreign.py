@@ -5,7 +5,7 @@ becomes two of ours. Nothing is unpickled.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from transduce.config import BOS, EOS, PAD, RunConfig, configure
 from transduce.errors import UserError
 from transduce.export import marian
 from transduce.model.embedding import sinusoids
+from transduce.model.transformer import Transformer
 from transduce.tokens.tokenizer import Tokenizer
 
 PICKLED = "pytorch_model.bin"
@@ -35,6 +36,7 @@ SIZES = (
 )
 SAID = ("model_type", "scale_embedding")  # has to be said, for it is otherwise if it isn't
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+VECTORS = {*POSITIONS, marian.SHARED, marian.SOURCE_EMBEDDING, marian.TARGET_EMBEDDING, marian.PREDICTING}
 RARE = -30.0  # the least that is added to a logit: it never counts, and label smoothing can bear it
 
 
@@ -92,7 +94,7 @@ def _check(folder: Path, config: Mapping[str, Any]) -> None:
     for name in ("attention_heads", "ffn_dim"):
         if config.get(f"encoder_{name}") != config.get(f"decoder_{name}"):
             raise UserError(f"{where} has another encoder_{name} than decoder_{name}; here they must be the same.")
-    if config.get("activation_function") not in marian.ACTIVATIONS:
+    if config.get("activation_function") not in [*marian.ACTIVATIONS]:
         raise UserError(
             f"{where} has activation_function = {config.get('activation_function')}; "
             f"{', '.join(marian.ACTIVATIONS)} can be imported."
@@ -115,17 +117,15 @@ def _shape(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sides(folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[Side, Side | None]:
     """The vocabularies of target and source; no source's if both have the same ids and the same matrix."""
-    vocabulary = _read_json(folder / marian.VOCABULARY)
+    names = {name: _name(described, name) for name in ("pad_token", "eos_token", "unk_token")}
+    vocabulary = _read_vocabulary(folder / marian.VOCABULARY, names.values())
     file = folder / marian.TARGET_VOCABULARY
     shared = config.get("share_encoder_decoder_embeddings", True)
-    targets = _read_json(file) if not shared and file.exists() else vocabulary
-    names = {name: _name(described, name) for name in ("pad_token", "eos_token", "unk_token")}
-    for each in (vocabulary, targets):
-        for name in names.values():
-            if name not in each:
-                raise UserError(f"{folder / marian.VOCABULARY} lacks the piece {name}; use another copy.")
+    targets = _read_vocabulary(file, names.values()) if not shared and file.exists() else vocabulary
     pad, eos, unk = (targets[name] for name in names.values())
     start = config.get("decoder_start_token_id", pad)
+    if type(start) is not int or start < 0:
+        raise UserError(f"{folder / marian.CONFIG} has decoder_start_token_id = {start}, which is no id.")
     for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
         if config.get(name, token) != token:
             raise UserError(f"{folder / marian.CONFIG} has {name} = {config[name]}, and its vocabulary {token}.")
@@ -134,6 +134,18 @@ def _sides(folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
         return target, None
     pad, eos, unk = (vocabulary[name] for name in names.values())
     return target, _side(vocabulary, [pad, vocabulary.get(target.pieces[BOS], pad), eos, unk])
+
+
+def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
+    """Pieces with their ids; raises UserError for one without an id of its own, and if a special one is missing."""
+    vocabulary = _read_json(file)
+    ids = list(vocabulary.values())
+    if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
+        raise UserError(f"{file} must give each piece a number of its own; use another copy.")
+    for name in special:
+        if name not in vocabulary:
+            raise UserError(f"{file} lacks the piece {name}; use another copy.")
+    return vocabulary
 
 
 def _side(vocabulary: Mapping[str, int], special: Sequence[int]) -> Side:
@@ -174,20 +186,28 @@ def _weights(
     """Their weights under our names; raises UserError for what is missing, left over or of another shape."""
     theirs = {name: weight.float() for name, weight in theirs.items()}
     layers = list(marian.layers(config.model))
+    with torch.device("meta"):
+        own = Transformer(config.model).state_dict()
+    shapes = {layer.theirs: own[layer.ours].shape for layer in layers}
+    _check_weights(folder / marian.WEIGHTS, theirs, shapes, config.model.d_model)
     one = [marian.TARGET_EMBEDDING, marian.PREDICTING]  # that must be one matrix
     embedding = _same(folder, theirs, one if source else [marian.SHARED, *one, marian.SOURCE_EMBEDDING])
     embeddings = {"embedding.weight": (embedding, target)}
     if source is not None:
         embeddings["source_embedding.weight"] = (_same(folder, theirs, [marian.SOURCE_EMBEDDING]), source)
-    others = {*POSITIONS, marian.SHARED, marian.SOURCE_EMBEDDING, marian.BIAS, *one}
-    _check_weights(folder / marian.WEIGHTS, theirs, {layer.theirs for layer in layers}, others)
     found = {layer.ours: marian.to_ours(theirs[layer.theirs], layer.channels) for layer in layers}
     for name, (matrix, side) in embeddings.items():
         if max(side.rows) >= len(matrix):
             file = folder / marian.VOCABULARY
             raise UserError(f"{file} has the id {max(side.rows)}, but there are {len(matrix)} vectors.")
         found[name] = marian.to_ours(matrix, 1)[side.rows]
-    bias = theirs.get(marian.BIAS, torch.zeros(1, len(embedding)))[0, target.rows].clone()
+    bias = theirs.get(marian.BIAS, torch.zeros(1, len(embedding)))
+    if bias.shape != (1, len(embedding)):
+        raise UserError(
+            f"{folder / marian.WEIGHTS}: {marian.BIAS} isn't a number for each of {len(embedding)} pieces; "
+            "it can't be imported."
+        )
+    bias = bias[0, target.rows].clone()
     for one_of_ours, other in ((PAD, BOS), (BOS, EOS)):
         if target.rows[one_of_ours] == target.rows[other]:  # one of theirs, which may count only once
             bias[one_of_ours] = RARE
@@ -195,12 +215,23 @@ def _weights(
     return {name: weight.contiguous() for name, weight in found.items()}
 
 
-def _check_weights(file: Path, theirs: Mapping[str, Tensor], needed: set[str], others: set[str]) -> None:
-    """Raise UserError for what is missing or left over, and for positions that are not the sinusoid."""
-    for name in sorted(needed - theirs.keys()):
+def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
+    """Raise UserError for what is missing, left over or of another shape, and for positions that aren't the sinusoid.
+
+    shapes: of the layers. width: of the matrices that hold a vector for each piece or position.
+    """
+    for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file} lacks {name}; it can't be imported.")
-    for name in sorted(theirs.keys() - needed - others):
+    for name in sorted(theirs.keys() - shapes.keys() - VECTORS - {marian.BIAS}):
         raise UserError(f"{file} holds something that our model has no place for: {name}; it can't be imported.")
+    vectors = {name: (*theirs[name].shape[:1], width) for name in sorted(VECTORS & theirs.keys())}
+    for name, shape in {**shapes, **vectors}.items():
+        if theirs[name].shape != shape:
+            found = " x ".join(map(str, theirs[name].shape))
+            raise UserError(
+                f"{file}: {name} is {found}, and {marian.CONFIG} makes it {' x '.join(map(str, shape))}; "
+                "it can't be imported."
+            )
     for name in POSITIONS:
         if name in theirs and not _is_sinusoid(theirs[name]):
             raise UserError(f"{file}: {name} is not the sinusoid; it can't be imported.")

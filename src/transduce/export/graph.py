@@ -169,7 +169,7 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
         attention = layer.source_attention
         for each in (attention.key, attention.value):
             graph.add("Identity", graph.split(graph.linear(x, each), attention), named=next(names))
-    return graph.serialised([_ids(SOURCE, "b", "s")], [_mask(), *_memory(model)])
+    return graph.serialised([_info(SOURCE, "INT64", "b", "s")], [_mask(), *_memory(model)])
 
 
 def decoder(model: Transformer, config: ModelConfig) -> bytes:
@@ -195,8 +195,8 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     if model.output_bias is not None:
         logits = graph.add("Add", logits, graph.weight(model.output_bias))
     graph.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
-    outputs = [_floats(LOG_PROBS, "r", config.vocab_size), *_states(model, "t + 1", returned=True)]
-    return graph.serialised([_ids(TOKENS, "r"), _mask(), *_memory(model), *_states(model, "t")], outputs)
+    outputs = [_info(LOG_PROBS, "FLOAT", "r", config.vocab_size), *_states(model, "t + 1", returned=True)]
+    return graph.serialised([_info(TOKENS, "INT64", "r"), _mask(), *_memory(model), *_states(model, "t")], outputs)
 
 
 def _attend_to_self(graph: Graph, x: str, attention: MultiHeadAttention, keys: str, values: str) -> str:
@@ -219,36 +219,28 @@ def _attend_to_source(graph: Graph, x: str, attention: MultiHeadAttention, keys:
     return graph.add("Reshape", y, graph.weight([-1, 1, d_model]))
 
 
-def _ids(name: str, *shape: str) -> Any:
+def _info(name: str, kind: str, *shape: str | int) -> Any:
+    """An input or output; kind: ONNX's name for what its numbers are."""
     from onnx import TensorProto, helper
 
-    return helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+    return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
 
 
 def _mask() -> Any:
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(MASK, TensorProto.BOOL, ["b", 1, 1, "s"])
-
-
-def _floats(name: str, *shape: str | int) -> Any:
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    return _info(MASK, "BOOL", "b", 1, 1, "s")
 
 
 def _memory(model: Transformer) -> list[Any]:
     widths = _widths([layer.source_attention for layer in model.decoder if isinstance(layer, DecoderLayer)])
-    return [
-        _floats(name, "b", h, "s", d) for name, (h, d) in zip(memory_names(len(model.decoder)), widths, strict=True)
-    ]
+    names = memory_names(len(model.decoder))
+    return [_info(name, "FLOAT", "b", h, "s", d) for name, (h, d) in zip(names, widths, strict=True)]
 
 
 def _states(model: Transformer, length: str, *, returned: bool = False) -> list[Any]:
     widths = _widths([layer.attention for layer in model.decoder if isinstance(layer, DecoderLayer)])
     names = state_names(len(model.decoder))
     return [
-        _floats(after(name) if returned else name, "r", h, length, d)
+        _info(after(name) if returned else name, "FLOAT", "r", h, length, d)
         for name, (h, d) in zip(names, widths, strict=True)
     ]
 
