@@ -593,11 +593,12 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
-        ([".."], "not a model folder"),
+        (["empty"], "not a model folder"),
     ],
 )
 def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
+    Path("empty").mkdir()
     status, out, complaint = run(capsys, "doctor", *arguments)
     assert (status, out) == (2, "") and said in complaint
 
