@@ -98,7 +98,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
         assert status == 0
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
-        assert "\nCorpus      300 pairs src-tgt, " in said
+        assert "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   not named; with --from and --to " in said
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
         assert first.keys() == other.keys()
@@ -608,7 +608,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
-    "train train.src train.tgt --out x": "Unexpected argument train.tgt.",
+    "train train.src train.tgt --out x": "Unexpected argument train.tgt; the files of a corpus follow --train.",
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
@@ -628,7 +628,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate": "translate needs MODEL",
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
-    "translate one test.src": "Unexpected argument test.src",
+    "translate one test.src": "Unexpected argument test.src; the file to read follows --input.",
     "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist; did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
@@ -678,6 +678,11 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert sentence.endswith((".", "?", "--help'."))
     assert all(line.startswith(("Engine: ", "Going on at ", "Reading the corpus")) for line in before_it)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
+
+
+def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
+    _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
+    assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

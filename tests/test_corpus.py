@@ -313,7 +313,8 @@ def test_a_forbidden_file(tmp_path):
         ),
         ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
         ("half.jsonl", '{"source": "a", "target": "\\ud83d"}\n', r"line 1 has half a character, \\ud83d"),
-        ("corpus.csv", "a,b\n", r"corpus\.csv: its suffix does not say .*\.tsv .*\.jsonl"),
+        ("corpus.csv", "a,b\n", r"corpus\.csv: of a spreadsheet, give two columns with a TAB .*\.tsv"),
+        ("corpus.doc", "a,b\n", r"corpus\.doc: its suffix does not say .*\.tsv .*\.jsonl"),
         ("corpus.gz", gzip.compress(b"a\tb\n"), "its suffix does not say"),
     ],
 )

@@ -61,6 +61,7 @@ from transduce.corpus.shifts import (
 from transduce.corpus.sides import Side, Sides
 from transduce.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.errors import UserError
+from transduce.files import ASIDE
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
@@ -509,6 +510,7 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
     assert {f"{FRENCH} 9", f"{FRENCH} 10", "Café été 20"} <= kept and not any("\ufffd" in text for text in kept)
     changed = [json.loads(row) for row in written(Path(f"{mended[0]}.mended.jsonl"))]
     assert [(each["rule"], each["line"]) for each in changed] == [(ENCODING, 11), (ENCODING, 21)]
+    assert "convert it first, iconv -f WINDOWS-1252 -t UTF-8" in run(capsys, "doctor", *files, *options)[1]
     assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
 
 
@@ -591,11 +593,12 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
-        ([".."], "not a model folder"),
+        (["empty"], "not a model folder"),
     ],
 )
 def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
+    Path("empty").mkdir()
     status, out, complaint = run(capsys, "doctor", *arguments)
     assert (status, out) == (2, "") and said in complaint
 
@@ -626,10 +629,14 @@ def test_requirements_are_read(requirement):
 def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     tiny = ["data.vocab_size=290", "model.d_model=8", "model.d_ff=8", "model.num_heads=1", "train.steps=2"]
     layers = ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "train.save_every=1", "data.max_tokens=200"]
-    model, valid = tmp_path / "model", write_texts(tmp_path, "valid", 5, 2)
+    model, valid = tmp_path / "a model", write_texts(tmp_path, "valid", 5, 2)
     files = write_texts(tmp_path, "train", 60, 1)
-    status, _, said = run(capsys, "train", "--train", *files, "--valid", *valid, "--out", model, *tiny, *layers)
+    status, ready, said = run(capsys, "train", "--train", *files, "--valid", *valid, "--out", model, *tiny, *layers)
     assert status == 0, said
+    assert ready.endswith(f" transduce translate '{model}' --input FILE\n")
+    (model / f".left{ASIDE}1").mkdir()
+    assert f"rm -r '{model}/.left{ASIDE}1'" in run(capsys, "doctor", model)[1]
+    (model / f".left{ASIDE}1").rmdir()
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
     assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out

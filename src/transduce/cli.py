@@ -56,6 +56,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --hel
     "doctor": doctor,
 }
 
+FILES_FOLLOW = {"train": "the files of a corpus follow --train", "input": "the file to read follows --input"}
 SEVERAL_FILES = ("--train", "--valid", "--test")  # which a value behind = would end
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name that looks like one can be written ./a=b
 
@@ -128,7 +129,9 @@ def _sentence(error: UserError | CycloptsError) -> str:
     elif isinstance(error, UnknownOptionError):
         text = f"Unknown option {_with_nearest(error)}"
     elif isinstance(error, UnusedCliTokensError):
-        text = f"Unexpected argument {' '.join(error.unused_tokens or ())}."
+        taken = inspect.signature(COMMANDS[command]).parameters if command in COMMANDS else ()
+        hints = [hint for name, hint in FILES_FOLLOW.items() if name in taken]
+        text = "; ".join([f"Unexpected argument {' '.join(error.unused_tokens or ())}", *hints]) + "."
     else:
         text = " ".join(str(error).split())
     return f"{text} See 'transduce {command + ' ' if command else ''}--help'."

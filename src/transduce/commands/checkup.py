@@ -124,6 +124,8 @@ def _print(
     seconds: float,
     files: Sequence[str],
 ) -> None:
+    from transduce.corpus.rules import ENCODING
+
     pairs, faulty = examination.pairs, examination.faulty
     languages = " to ".join(code or "?" for code in examination.rules.languages)
     print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
@@ -144,6 +146,8 @@ def _print(
         if each.number > SHOWN:
             lines = [origin.line for origin in each.lines[SHOWN : SHOWN + 8]]
             print(f"  also in lines {', '.join(map(str, lines))}{' …' if each.number > SHOWN + 8 else ''}")
+        if each.rule == ENCODING:
+            print("  A file that is in another encoding as a whole: convert it first, iconv -f WINDOWS-1252 -t UTF-8")
     print()
     print_table([("lengths", "median", "90 %", "99 %", "longest"), *_length_rows(examination)])
     if uncovered:

@@ -57,8 +57,9 @@ def _markdown() -> Iterator[str]:
     """The lines of docs/options.md."""
     yield "# Options"
     yield ""
-    yield "What a recipe, or `section.key=value` behind `transduce train`, can set. The size of the corpus decides many"
-    yield "of them, if you don't ([recipes](recipes.md)); the paper's value stands beside the default."
+    yield "What a recipe, or `section.key=value` behind `transduce train`, can set; those of `[decode]` behind commands"
+    yield "that translate, too. The size of the corpus decides many of them, if you don't ([recipes](recipes.md)); the"
+    yield "paper's value stands beside the default."
     section = ""
     for option in config.options():
         if not option.name.startswith(section + "."):

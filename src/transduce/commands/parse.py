@@ -1,5 +1,6 @@
 """`transduce parse`."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def parse(
 
     check_output(output, [input])
     if suffixes(input)[0] == TREES:
-        raise UserError(f"{input} holds trees by its suffix; `transduce evaluate {model} {input}` parses their words.")
+        command = shlex.join(["transduce", "evaluate", str(model), input])
+        raise UserError(f"{input} holds trees by its suffix; `{command}` parses their words.")
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, given))
     if input == "-" and sys.stdin.isatty():

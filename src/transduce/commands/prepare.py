@@ -1,5 +1,6 @@
 """`transduce prepare`."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,8 @@ def _scaled(
         new, done = preparing.read_shard_of_corpus(out, plan, part), "read"
     else:
         new, done = preparing.encode_shard(out, plan, part, given.get("train.threads") or cores()), "encoded"
-    say(f"Shard {part} is {done}{'' if new else ' already'}: {out}; when all are, start transduce join {out}")
+    join = f"transduce join {shlex.quote(str(out))}"
+    say(f"Shard {part} is {done}{'' if new else ' already'}: {out}; when all are, start {join}")
 
 
 def say_prepared(prepared: "Prepared") -> None:

@@ -1,5 +1,6 @@
 """`transduce train`."""
 
+import shlex
 from pathlib import Path
 
 from transduce.commands.options import Assignments
@@ -62,4 +63,4 @@ def train(
     if not is_first():
         return
     command = "parse" if bundle.read_config(out).data.symbols else "translate"
-    print(f"{out} is ready: transduce {command} {out} --input FILE")
+    print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")

@@ -88,7 +88,7 @@ def translate(
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     from transduce import bundle
-    from transduce.corpus.plain import suffixes
+    from transduce.corpus.plain import read_lines, suffixes
     from transduce.decoding.glossary import read_glossary
     from transduce.decoding.lines import Form
     from transduce.decoding.loading import load  # too slow for --help
@@ -120,6 +120,8 @@ def translate(
         return
     if workers is not None:
         raise UserError("--workers is for --on ray.")
+    if not is_document and input != "-" and not Path(input).exists():
+        next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
     with profiled(profile, TRANSLATE) as found:

@@ -31,6 +31,7 @@ SUPPORTED = (
     ".tsv (also .txt or .tab), .jsonl, .tmx, .xlf, .xliff, .po or .mrg (trees), each also compressed as .gz, .xz, .bz2 "
     "or .zst"
 )
+SPREADSHEETS = (".csv", ".ods", ".xls", ".xlsx")
 LACKING = 20  # lines that one of two files may have less, where that is looked into
 EDGE = re.compile(r"[ \t\r\n]*[\r\n][ \t]*\Z")
 BREAK = re.compile(r"[ \t]*[\r\n]+[ \t\r\n]*")
@@ -169,9 +170,14 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
             return map(_numbered, repeat(file), units)
         case suffix if suffix in (*SUBTITLES, *PAGES):
             raise UserError(f"{file} holds one language; give two such files, the source and its translation.")
-        case _:
+        case suffix:
             if not Path(file).is_file():
                 next(iter(read_lines(file)), None)  # which says so
+            if suffix in SPREADSHEETS:
+                raise UserError(
+                    f"{file}: of a spreadsheet, give two columns with a TAB between them, without quotes, as .tsv; "
+                    "docs/formats.md has a line that makes one of a .csv file."
+                )
             raise UserError(
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "
                 "two line-aligned text files may have any names."

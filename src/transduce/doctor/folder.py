@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 
 from transduce import bundle, preparation
 from transduce.config import RunConfig
@@ -17,21 +18,21 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     if preparation.is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
-    config = bundle.read_config(folder)
+    config, named = bundle.read_config(folder), quote(str(folder))
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
     finished, whole = (folder / MANIFEST).exists(), bundle.checkpoints(folder)
     if finished:
         yield from _files(folder, f"take it from another copy, or train again into another folder than {folder}")
     else:
-        yield Fact("state", "lacking", "not finished", f"the same `transduce train … --out {folder}` goes on")
+        yield Fact("state", "lacking", "not finished", f"the same `transduce train … --out {named}` goes on")
     for path in whole:
-        yield from _files(path, f"rm -r {path} (the checkpoint before it is used)", brief=True)
+        yield from _files(path, f"rm -r {quote(str(path))} (the checkpoint before it is used)", brief=True)
     if (folder / bundle.DATA).is_dir():
         yield from _files(folder / bundle.DATA, "take it from another copy; only resuming needs it", brief=True)
     for aside in sorted(folder.rglob(f".*{ASIDE}*")):
-        yield Fact(aside.name, "lacking", "what a killed process left", f"rm -r {aside}")
+        yield Fact(aside.name, "lacking", "what a killed process left", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
-        yield Fact("checkpoints", "lacking", "none", f"the same `transduce train … --out {folder}` begins")
+        yield Fact("checkpoints", "lacking", "none", f"the same `transduce train … --out {named}` begins")
     yield from _engines(folder, config, finished)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -146,8 +147,13 @@ def refuse_other_text(was: DataConfig, asked: DataConfig, out: Path) -> None:
     if other:
         raise UserError(
             f"{out} is a training that was started with other text than {' and '.join(other)} say; to go on with it, "
-            f"leave them out. To learn from other text: transduce train --init {out} --train FILES --out ANOTHER."
+            f"leave them out. To learn from other text: {_anew(out)}."
         )
+
+
+def _anew(out: Path) -> str:
+    """The command that goes on from a model, as a shell reads it."""
+    return f"transduce train --init {shlex.quote(str(out))} --train FILES --out ANOTHER"
 
 
 def meaning(name: str, change: tuple[Any, Any], config: RunConfig) -> str:
@@ -179,7 +185,7 @@ def instead(out: Path) -> str:
     """What to do where a training can't go on."""
     if not (out / MANIFEST).exists():
         return "train into a new folder"
-    return f"to go on from the model, with a fresh optimiser: transduce train --init {out} --train FILES --out ANOTHER"
+    return f"to go on from the model, with a fresh optimiser: {_anew(out)}"
 
 
 def newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:

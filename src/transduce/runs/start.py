@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from transduce import bundle, sizing
-from transduce.config import RunConfig, configure, differences, flatten, to_toml
+from transduce.config import DataConfig, RunConfig, configure, differences, flatten, to_toml
 from transduce.errors import UserError
 from transduce.files import ASIDE, remove_leftovers, write_text
 from transduce.journal import duration, say
@@ -239,6 +239,7 @@ def _announce(
     return [
         f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more to validate on" + (f"; left out: {left_out}" if left_out else ""),
+        *_untold(config),
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size", "model.vocab_size"),
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
@@ -250,6 +251,14 @@ def _announce(
         if math.isfinite(seconds)
         else "Time        shows once training has begun",
     ]
+
+
+def _untold(config: RunConfig) -> list[str]:
+    """A line if nobody has said which languages these are; a parser's target is none."""
+    data, untold = config.data, DataConfig()
+    if data.symbols or (data.source, data.target) != (untold.source, untold.target):
+        return []
+    return ["Languages   not named; with --from and --to (such as en, de) a server, documents and exports know them"]
 
 
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:

@@ -8,6 +8,7 @@ import hmac
 import os
 import re
 import secrets
+import shlex
 from pathlib import Path
 
 from transduce.corpus.plain import read_lines
@@ -36,21 +37,18 @@ class Keys:
 
 def read_keys(path: Path) -> Keys:
     """Raises UserError for a file that can't be read, or a line that is no name with a hash."""
-    digests = {}
+    digests, makes = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
             continue
         match = LINE.fullmatch(line)
         if match is None:
-            raise UserError(
-                f"{path}, line {number}: not a name, a tab and the hash of a key; `transduce serve --new-key NAME "
-                f"--keys {path}` adds one."
-            )
+            raise UserError(f"{path}, line {number}: not a name, a tab and the hash of a key; `{makes}` adds one.")
         if match[1] in digests:
             raise UserError(f"{path}, line {number}: there is a key of {match[1]} already; remove one of the lines.")
         digests[match[1]] = match[2]
     if not digests:
-        raise UserError(f"{path} holds no key; `transduce serve --new-key NAME --keys {path}` adds one.")
+        raise UserError(f"{path} holds no key; `{makes}` adds one.")
     return Keys(digests)
 
 
