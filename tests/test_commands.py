@@ -25,7 +25,7 @@ from command_line import run
 from corpora import write_texts
 from transduce import bundle, cli
 from transduce.commands.output import write_lines
-from transduce.commands.recipes import gather
+from transduce.commands.recipes import by_names, gather
 from transduce.config import configure
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
@@ -103,6 +103,24 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
     for other in others:
         assert first.keys() == other.keys()
         assert all(torch.equal(weight, other[name]) for name, weight in first.items())
+
+
+@pytest.mark.parametrize(
+    ("train", "languages", "assignments", "expected"),
+    [
+        (["a/train.en", "train.de.gz"], ("", ""), [], ("en", "de")),
+        (["train.de", "train.pt-BR"], ("", ""), [], ("de", "pt-BR")),
+        (["is/Tatoeba.de-en.en.txt.gz", "is/Tatoeba.de-en.de.txt.gz"], ("", ""), [], ("en", "de")),
+        (["train.en", "train.de"], ("fr", ""), [], ("fr", None)),
+        (["train.en", "train.de"], ("", ""), ["data.target=fr"], (None, "fr")),
+        (["train.src", "train.de"], ("", ""), [], (None, None)),
+        (["one.en", "other.en"], ("", ""), [], (None, None)),
+        (["train.en.tsv"], ("", ""), [], (None, None)),
+    ],
+)
+def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
+    given = by_names(gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train)
+    assert (given.get("data.source"), given.get("data.target")) == expected
 
 
 def test_the_command_line_wins_over_the_recipe(tmp_path):

@@ -1,5 +1,26 @@
 """What languages are called."""
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+ISO_639_1 = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
+    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka "
+    "kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng "
+    "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
+    "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+CODE = re.compile(rf"({ISO_639_1.replace(' ', '|')})([-_][A-Za-z]{{2,4}})?")
+
+
+def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
+    """The codes in the names of two files, if there are two: train.en and train.de.gz say en and de."""
+    found = [next((part for part in Path(file).name.split(".")[:0:-1] if CODE.fullmatch(part)), None) for file in files]
+    if len(found) != 2 or found[0] is None or found[1] is None or found[0] == found[1]:
+        return None
+    return found[0], found[1]
+
 
 def language_name(code: str) -> str:
     """In English, of a language given by its code ("de", "pt-BR").

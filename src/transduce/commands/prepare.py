@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
 from transduce.config import configure, flatten
 from transduce.errors import UserError
 from transduce.journal import say
@@ -41,8 +41,8 @@ def prepare(
         train: The corpus: two line-aligned text files, or bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them, each possibly compressed; or two subtitle files or pages.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
-        source: Language code of the source, such as en.
-        target: Language code of the target, such as de.
+        source: Language code of the source, such as en; without it, from names such as train.en and train.de.
+        target: Language code of the target, such as de; without it, as for the source.
         vocabulary: A model folder, or one that prepare wrote, whose vocabulary is used instead of a new one.
         shard: Prepare a part of the corpus, such as 3/16, the third of sixteen; `out` is a folder for them all. There
             are two rounds, with a `transduce join` behind each.
@@ -51,6 +51,7 @@ def prepare(
         workers: On Ray, shards that are prepared at the same time; by default one for each core.
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
+    given = by_names(given, train)
     from transduce import preparation, sizing  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 

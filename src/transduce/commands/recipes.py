@@ -1,7 +1,7 @@
 """The corpus arguments that `train` and `prepare` share, and recipes, as options."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from transduce.config import parse_assignments, read_recipe
 from transduce.errors import UserError
+from transduce.languages import languages_of
 
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 FromCode = Annotated[str, Parameter(name="--from")]
@@ -36,6 +37,13 @@ def gather(
     named |= {"data.source": languages[0], "data.target": languages[1]}
     found |= {name: value for name, value in named.items() if value}
     return found | parse_assignments(assignments)
+
+
+def by_names(given: Mapping[str, Any], train: Sequence[str]) -> dict[str, Any]:
+    """The options with the languages that are in the names of two files of a corpus, where nothing else names them."""
+    named = {"data.source", "data.target"} & given.keys()
+    found = None if named else languages_of(train)
+    return {**given, "data.source": found[0], "data.target": found[1]} if found else {**given}
 
 
 def read_text(recipe: str) -> tuple[str, str]:

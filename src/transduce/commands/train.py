@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN, profiled, say_training
-from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
 from transduce.errors import UserError
 
 
@@ -37,8 +37,8 @@ def train(
             prepare` wrote.
         valid: Held-out files; without them a leak-free part of the corpus is split off.
         test: Files that the finished model is scored on.
-        source: Language code of the source, such as en.
-        target: Language code of the target, such as de.
+        source: Language code of the source, such as en; without it, from names such as train.en and train.de.
+        target: Language code of the target, such as de; without it, as for the source.
         init: A model folder to go on from (fine-tuning), with its vocabulary and shape.
         keep_optimizer: With --init, go on with the optimiser's state, too.
         tensorboard: Also write TensorBoard event files into the model folder.
@@ -47,6 +47,8 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    if not init:
+        given = by_names(given, train)
     from transduce.lifeline import arrive
 
     arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
