@@ -115,7 +115,7 @@ def test_importing_the_package_loads_nothing_slow() -> None:
         (["imitate", "--beam-size", "three", "--out", "m"], ["--beam-size", '"three"', "int"]),
         (["imitate"], ["imitate needs --out."]),
         (["imitate", "--out"], ["--out needs a value."]),
-        (["imitate", "one", "two", "--out", "m"], ["Unexpected argument two."]),
+        (["imitate", "one", "two", "--out", "m"], ["Unexpected argument two; the files of a corpus follow --train."]),
     ],
 )
 @pytest.mark.usefixtures("imitate")

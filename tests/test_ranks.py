@@ -159,6 +159,8 @@ arrival = arrive()
 if os.environ["RANK"] == "0":
     select.select([arrival._server], [], [])  # somebody calls
 if os.environ["RANK"] == sys.argv[1]:
+    if sys.argv[1] == "0":
+        arrival._server.accept()[0].recv(1)  # and has said who it is
     os.kill(os.getpid(), signal.SIGKILL)
 from transduce.ranks import joined
 with joined(arrival):

@@ -191,7 +191,7 @@ def test_a_training_that_cannot_begin_leaves_nothing(tmp_path, capsys):
     missing = str(tmp_path / "missing")
     status, said = run(capsys, arguments(["--train", missing, missing], tmp_path / "new/out"))
     assert (status, "missing" in said) == (2, True)
-    assert not (tmp_path / "new/out").exists()
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

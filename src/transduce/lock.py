@@ -18,6 +18,7 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
     Nothing is held where nothing can be written, or where the file system has no locks. Raises UserError, with the
     sentence `busy`, if another process holds it.
     """
+    made = [each for each in lock.parents if not each.exists()]
     held = None
     try:
         held = _hold(lock)
@@ -31,6 +32,8 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
         with suppress(OSError):
             if not lock.is_dir():
                 lock.unlink()
+            for each in made:  # if nothing has begun in it
+                each.rmdir()
         if held is not None:
             os.close(held)
 

@@ -2,8 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,21 +66,8 @@ def train(
         task = Task(given, out, device or ranks.device(), ranks, until)
         if not ranks.first:
             return follow(task)
-        with held(out):
-            return lead(task, init, keep_optimizer, tensorboard)
-
-
-@contextmanager
-def held(out: Path) -> Iterator[None]:
-    """Keep other processes from training in `out`; raises UserError if one does."""
-    new = not out.exists()
-    try:
         with alone(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
-            yield
-    finally:
-        if new:  # if nothing has begun
-            with suppress(OSError):
-                out.rmdir()
+            return lead(task, init, keep_optimizer, tensorboard)
 
 
 class Task(NamedTuple):
