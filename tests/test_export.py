@@ -454,11 +454,6 @@ def marians(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return get
 
 
-def copy_of(folder: Path, copy: Path) -> Path:
-    """The same files once more, to be changed."""
-    return shutil.copytree(folder, copy)
-
-
 def sentences() -> list[Pair]:
     """With characters, cases and spaces that a vocabulary of OPUS-MT doesn't know or keep."""
     odd = ["KA lo\u3000mi", " nu  re ", "ka \u2603 lo", "\ufb01 so", "va \u2581 ti", "kkk"]
@@ -575,7 +570,7 @@ def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tm
     ],
 )
 def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
-    folder = copy_of(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf-8")
     with pytest.raises(UserError, match=why):
@@ -585,7 +580,7 @@ def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_p
 
 @pytest.mark.parametrize("ids", [["</s>", "7"], ["</s>", None], ["</s>", -1], ["<unk>", 0], ["another", 0]])
 def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
-    folder = copy_of(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     (folder / "vocab.json").write_text(json.dumps(vocabulary | dict([ids])), encoding="utf-8")
     with pytest.raises(UserError, match=r"vocab\.json must give each piece a number of its own"):
@@ -594,7 +589,7 @@ def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"])
 def test_what_is_missing_is_named_and_a_pickle_is_never_opened(missing, marians, tmp_path):
-    folder = copy_of(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     (folder / missing).unlink()
     with pytest.raises(UserError, match=re.escape(missing)):
         import_model(folder, tmp_path / "model")
@@ -650,7 +645,7 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"])
 def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
-    folder = copy_of(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     rows = len(weights["model.shared.weight"])
     save_file({**weights, name: torch.ones(rows, 32)}, folder / "model.safetensors")
@@ -677,7 +672,7 @@ def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
 )
 def test_weights_of_another_shape_are_named_without_transformers_too(name, shape, marians, tmp_path, monkeypatch):
     monkeypatch.setattr(importing, "find_spec", lambda _: None)
-    folder = copy_of(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     save_file({**weights, name: torch.ones(shape)}, folder / "model.safetensors")
     with pytest.raises(UserError, match=re.escape(f"{name} is")):

@@ -187,6 +187,14 @@ def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, cap
     assert not [*out.glob(".*")]
 
 
+def test_names_of_files_do_not_rename_the_languages_of_a_training(corpus, tmp_path, capsys):
+    files = [str(shutil.copy(file, tmp_path / name)) for file, name in zip(corpus[1:3], ("a.en", "a.de"), strict=True)]
+    command = arguments(["--train", *files], tmp_path / "out", train__steps=3)
+    assert run(capsys, [*command, "--from", "eng", "--to", "deu"])[0] == 0
+    assert run(capsys, command)[0] == 0
+    assert bundle.read_config(tmp_path / "out").data.source == "eng"
+
+
 def test_a_training_that_cannot_begin_leaves_nothing(tmp_path, capsys):
     missing = str(tmp_path / "missing")
     status, said = run(capsys, arguments(["--train", missing, missing], tmp_path / "new/out"))

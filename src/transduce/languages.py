@@ -11,15 +11,18 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-CODE = re.compile(rf"({ISO_639_1.replace(' ', '|')})([-_][A-Za-z]{{2,4}})?")
+CODES = frozenset(ISO_639_1.split())
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
     """The codes in the names of two files, if there are two: train.en and train.de.gz say en and de."""
-    found = [next((part for part in Path(file).name.split(".")[:0:-1] if CODE.fullmatch(part)), None) for file in files]
-    if len(found) != 2 or found[0] is None or found[1] is None or found[0] == found[1]:
-        return None
-    return found[0], found[1]
+    found = [next(filter(_is_code, Path(file).name.split(".")[:0:-1]), "") for file in files]
+    return (found[0], found[1]) if len(found) == 2 and all(found) and found[0] != found[1] else None
+
+
+def _is_code(part: str) -> bool:
+    """Of a language, perhaps with a region or a script: pt, pt-BR, zh_Hans."""
+    return part[:2] in CODES and re.fullmatch("([-_][A-Za-z]{2,4})?", part[2:]) is not None
 
 
 def language_name(code: str) -> str:

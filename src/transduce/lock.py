@@ -29,12 +29,12 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            if not lock.is_dir():
-                lock.unlink()
-            for each in made:  # if nothing has begun in it
-                each.rmdir()
         if held is not None:
+            with suppress(OSError):
+                if not lock.is_dir():
+                    lock.unlink()
+                for each in made:  # if nothing has begun in it
+                    each.rmdir()
             os.close(held)
 
 

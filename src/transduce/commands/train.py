@@ -47,12 +47,12 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
-    if not init:
-        given = by_names(given, train)
+    from transduce import bundle
     from transduce.lifeline import arrive
 
+    if not init and not (out / bundle.CONFIG).exists():  # where a model or a training knows its languages
+        given = by_names(given, train)
     arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
-    from transduce import bundle
     from transduce.ranks import is_first
     from transduce.runs.train import train as run  # torch: too slow for --help
 
