@@ -1,15 +1,17 @@
-"""Training: target tokens a second, beside transformers' Marian in a plain loop, on the same batches.
+"""Training: target tokens a second, beside peers on the same batches.
 
-    python benchmarks/training.py DATA --peer PYTHON [--shapes small base] [--rounds 5] [--seconds 20] [--threads 2]
+    python benchmarks/training.py DATA --peers transformers=PYTHON eole=PYTHON [--shapes small base] [--rounds 5]
 
-DATA is what `transduce prepare … data.vocab_size=8000` wrote; PYTHON that of an environment with the same torch and
-`transformers`. Both learn from the same padded batches of up to 4,096 tokens, in bfloat16 where the processor has it
-(--float32: not), dropout 0.1, label smoothing 0.1, Adam; each measurement is a process of its own, and they take turns.
-The first three updates are left out. The loss after the last update of the shorter run shows that both learn.
+DATA is what `transduce prepare … data.vocab_size=8000` wrote; each PYTHON that of an environment with the same torch
+and that peer: transformers' Marian in a plain loop, and eole's own model, loss and update. All learn from the same
+padded batches of up to 4,096 tokens, in bfloat16 where the processor has it (--float32: not), dropout 0.1, label
+smoothing 0.1, Adam; each measurement is a process of its own, and they take turns. The first three updates are left
+out. The loss after the last update of the shortest run shows that all learn.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -56,11 +58,9 @@ def options(shape: str, float32: bool) -> dict[str, object]:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--peer", help="python with torch and transformers")
+    parser.add_argument("--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="transformers or eole")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--side", choices=("transduce", "peer"), help="measure this one; DATA is then a file of batches"
-    )
+    parser.add_argument("--side", choices=list(LEARNERS), help="measure this one; DATA is then a file of batches")
     arguments = parser.parse_args()
     if arguments.side:
         print(json.dumps(measure(arguments)))
@@ -69,36 +69,35 @@ def main() -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Both sides in turns, and the table."""
+    """All sides in turns, and the table."""
+    from transduce.machine import SPINS
+
     own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
-    print("| shape | | tokens/s | in those of transformers | first update after | peak memory | loss a token |")
+    sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
+    print("| shape | | tokens/s | transduce, in those of it | first update after | peak memory | loss a token |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         batches = Path(folder) / "batches.npz"
         write_batches(arguments.data, batches)
         for shape in arguments.shapes:
-            rows: dict[str, list[dict[str, Any]]] = {"transduce": [], "peer": []}
+            rows: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
             for _ in range(arguments.rounds):
-                for side, python in (("transduce", sys.executable), ("peer", arguments.peer)):
+                for side, python in sides.items():
                     command = [python, __file__, str(batches), f"--side={side}", f"--shapes={shape}", *own]
-                    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                    environment = os.environ | ({"GOMP_SPINCOUNT": SPINS} if side == "transduce" else {})
+                    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
                     rows[side].append(json.loads(run.stdout.splitlines()[-1]))
             updates = min(len(row["losses"]) for each in rows.values() for row in each) - 1
-            pairs = zip(rows["transduce"], rows["peer"], strict=True)
-            ratios = sorted(ours["speed"] / theirs["speed"] for ours, theirs in pairs)
             for side, each in rows.items():
                 speed, first, memory = (
                     statistics.median(row[key] for row in each) for key in ("speed", "first", "memory")
                 )
-                times = (
-                    f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-                    if side == "transduce"
-                    else ""
-                )
-                name = "transformers" if side == "peer" else side
+                ratios = sorted(a["speed"] / b["speed"] for a, b in zip(rows["transduce"], each, strict=True))
+                times = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
                 loss = statistics.mean(row["losses"][updates] for row in each)
                 print(
-                    f"| {shape} | {name} | {speed:,.0f} | {times} | {first:.0f} s | {memory:,.0f} MiB | {loss:.2f} |",
+                    f"| {shape} | {side} | {speed:,.0f} | {times if side != 'transduce' else ''} | {first:.0f} s "
+                    f"| {memory:,.0f} MiB | {loss:.2f} |",
                     flush=True,
                 )
 
@@ -130,9 +129,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     began = time.perf_counter()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    learn = {"transduce": transduce_learner, "peer": peer_learner}[arguments.side](
-        arguments.shapes[0], arguments.float32
-    )
+    learn = LEARNERS[arguments.side](arguments.shapes[0], arguments.float32)
     losses: list[float] = []
     tokens, start, first = 0, 0.0, 0.0
     for src, tgt_in, tgt_out in read_batches(arguments.data):
@@ -172,7 +169,7 @@ def transduce_learner(shape: str, float32: bool) -> Learn:
     return learn
 
 
-def peer_learner(shape: str, float32: bool) -> Learn:
+def transformers_learner(shape: str, float32: bool) -> Learn:
     from transformers import MarianConfig, MarianMTModel
 
     layers, d_model, d_ff, heads = SHAPES[shape]
@@ -202,6 +199,57 @@ def peer_learner(shape: str, float32: bool) -> Learn:
 
     return learn
 
+
+def eole_learner(shape: str, float32: bool) -> Learn:
+    """Its own model, loss, optimiser and update, as `eole train` puts them together (it knows pre-norm only)."""
+    from eole import train_single
+    from eole.config.run import TrainConfig
+    from eole.models.model import get_model_class
+    from eole.trainer import build_trainer
+    from eole.utils import Statistics
+    from eole.utils.optimizers import Optimizer
+
+    layers, d_model, d_ff, heads = SHAPES[shape]
+    with tempfile.TemporaryDirectory() as folder:
+        text, vocabulary = Path(folder) / "text", Path(folder) / "vocabulary"
+        text.write_text("no text\n")
+        vocabulary.write_text("".join(f"piece{number}\t1\n" for number in range(8000)))
+        precision = {"compute_dtype": "fp32" if float32 else "bf16", "use_amp": not float32}
+        config = TrainConfig(
+            data={"corpus": {"path_src": str(text), "path_tgt": str(text), "transforms": []}},
+            src_vocab=str(vocabulary), tgt_vocab=str(vocabulary), src_vocab_size=8000, tgt_vocab_size=8000,
+            share_vocab=True, save_data=folder,
+            training={"model_path": folder, "world_size": 0, "num_workers": 0, "optim": "adam", "adam_beta2": 0.98,
+                      "learning_rate": 1.0, "warmup_steps": 4000, "decay_method": "noam", "max_grad_norm": 1.0,
+                      "label_smoothing": 0.1, "dropout": [0.1], "attention_dropout": [0.0], "dropout_steps": [0],
+                      "normalization": "tokens", "param_init_method": "xavier_uniform", **precision},
+            model={"architecture": "transformer", "layers": layers, "hidden_size": d_model, "heads": heads,
+                   "transformer_ff": d_ff, "share_embeddings": True, "share_decoder_embeddings": True,
+                   "add_qkvbias": True, "add_ffnbias": True,
+                   "embeddings": {"word_vec_size": d_model, "position_encoding_type": "SinusoidalInterleaved"}},
+        )  # fmt: skip
+        context = train_single.TrainingInitializer(config).initialize()
+    config, vocabs = context.config, context.vocabs
+    model = get_model_class(config.model).for_training(config.model, vocabs, config.training, device_id=-1)
+    trainer = build_trainer(config, -1, model, vocabs, Optimizer.from_config(model, config))
+    model.train()
+    pad = vocabs["tgt"][vocabs["specials"]["pad_token"]]
+
+    def renumbered(ids: torch.Tensor) -> torch.Tensor:
+        return torch.where(ids == PAD, pad, torch.where(ids == pad, PAD, ids))
+
+    def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
+        tgt, stats = torch.cat([tgt_in[:, :1], tgt_out], 1), Statistics()
+        lengths = {"srclen": (src != PAD).sum(1), "tgtlen": (tgt != PAD).sum(1)}
+        unused = {"images": None, "prefix_len": None, "cid": (), "cid_line_number": ()}
+        batch = {"src": renumbered(src), "tgt": renumbered(tgt)} | lengths | unused
+        trainer._process_accumulated_batches([batch], int((tgt_out != PAD).sum()), Statistics(), stats)
+        return stats.loss / stats.n_tokens
+
+    return learn
+
+
+LEARNERS = {"transduce": transduce_learner, "transformers": transformers_learner, "eole": eole_learner}
 
 if __name__ == "__main__":
     main()

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from transduce import cli, config
 from transduce.commands.options import Assignments
 from transduce.errors import UserError
+from transduce.machine import SPINS
 
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}
 
@@ -68,6 +69,18 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 
     monkeypatch.setitem(cli.COMMANDS, "fail", fail)
     return raised
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another OpenMP")
+@pytest.mark.parametrize(
+    "theirs, turns", [({}, SPINS), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+)
+def test_a_thread_that_waits_sleeps_soon_unless_the_user_says_otherwise(theirs, turns):
+    kept = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    command = [sys.executable, "-m", "transduce", "doctor"]
+    environment = kept | {"OMP_DISPLAY_ENV": "verbose"} | theirs  # OpenMP itself says what it does
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stderr
+    assert f"GOMP_SPINCOUNT = '{turns}'" in found
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,7 @@ from transduce.commands.train import train
 from transduce.commands.translate import translate
 from transduce.errors import UserError
 from transduce.files import is_full
+from transduce.machine import sleep_soon
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
     "demo": demo,
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exits with status 2 and one sentence for a user's mistake, 130 after Ctrl-C and 141 when the reader of
     the output has gone.
     """
+    sleep_soon()
     try:
         application()(_for_cyclopts(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()

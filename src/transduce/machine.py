@@ -1,4 +1,4 @@
-"""What the machine has: cores, and memory that a long computation keeps."""
+"""What the machine has: cores, the waiting of threads, and memory that a long computation keeps."""
 
 import contextlib
 import ctypes
@@ -9,6 +9,7 @@ import threading
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # of mallopt(3)
 LARGE = 1 << 30  # bytes
 LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
+SPINS = "3000"  # some ten microseconds
 NICE = 5  # a third of the time that a thread gets which does not come second
 
 
@@ -22,6 +23,17 @@ def come_second() -> None:
     if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere it is the whole process
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+
+
+def sleep_soon() -> None:
+    """Let a thread that waits for the others of a product sleep after a moment; to be called before torch is imported.
+
+    GNU's OpenMP has it turn 300,000 times first. Where another process has taken a core, it turns on the one that the
+    others wait for, and a training with two threads has a twentieth of its speed (`benchmarks/spinning.py`). Who has
+    set it already is left alone.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 
 
 def keep_memory() -> None:
