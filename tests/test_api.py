@@ -91,5 +91,9 @@ def test_several_folders_are_an_ensemble(result):
 def test_mistakes_are_user_errors(tmp_path):
     with pytest.raises(transduce.UserError, match="There is no model folder"):
         transduce.load(tmp_path / "none")
+    with pytest.raises(transduce.UserError, match="There is no model to load"):
+        transduce.load([])
+    with pytest.raises(transduce.UserError, match="The engine int8 is for CPUs, not for cuda"):
+        transduce.load(tmp_path / "none", engine="int8", device="cuda")
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train({}, tmp_path / "out")

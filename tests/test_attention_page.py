@@ -5,6 +5,8 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -299,6 +301,12 @@ def test_the_command_writes_a_page_and_says_the_translation(folder, seen, tmp_pa
     assert f"score {seen('transformer')[2].score:.3f}" in said and "page.html" in said
     status, page, _ = run(capsys, "attention", folder, SENTENCE, "--beam-size", 1, "--out", "-")
     assert status == 0 and '"beam_size":1' in page
+
+
+def test_a_page_needs_no_library_for_pictures(folder, tmp_path):
+    arguments = ["attention", str(folder), SENTENCE, "--out", str(tmp_path / "page.html")]
+    code = f"import sys; from transduce.cli import main; main({arguments!r}); print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

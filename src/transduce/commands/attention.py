@@ -9,6 +9,8 @@ from transduce.config import parse_assignments
 from transduce.errors import UserError
 from transduce.journal import say
 
+PICTURES = (".svg", ".pdf", ".png")
+
 
 def attention(
     model: Path,
@@ -46,14 +48,13 @@ def attention(
     is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
     if is_page and (use != "source" or layer or head or mean):
         raise UserError("--use, --layer, --head and --mean are for pictures, --out FILE.svg; a page shows all of them.")
+    if not is_page and out.suffix not in PICTURES:
+        raise UserError(f"--out {out} is of no kind that can be drawn: end it in .html, .svg, .pdf or .png.")
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.inspection.maps import attention_of
     from transduce.inspection.page import picture_page
     from transduce.inspection.picture import picture_of
-    from transduce.inspection.plots import SUFFIXES, TITLES, draw_attention, pick
 
-    if not is_page and out.suffix not in SUFFIXES:
-        raise UserError(f"--out {out} is of no kind that can be drawn: end it in .html, .svg, .pdf or .png.")
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
     found = attention_of(loaded.model, loaded.tokenizer, sentence, decode_config(loaded.config, given))
@@ -62,6 +63,8 @@ def attention(
     elif use not in found.uses:
         raise UserError(f"This kind of model has no self-attention in its {use}; leave out --use.")
     else:
+        from transduce.inspection.plots import TITLES, draw_attention, pick  # matplotlib
+
         maps = pick(found.uses[use], layer, head, mean=mean)
         try:
             draw_attention(out, found.uses[use], f"{TITLES[use]}: {sentence}", maps)

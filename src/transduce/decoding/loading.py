@@ -44,6 +44,10 @@ def load(
     have the engine.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    if not paths:
+        raise UserError("There is no model to load: give the folder of one, or of several for an ensemble.")
+    if engine == "int8" and device is not None and str(device) != "cpu":
+        raise UserError(f"The engine int8 is for CPUs, not for {device}: leave out the one or the other.")
     if exported := [path for path in paths if (path / ENCODER).exists()]:
         if len(paths) > 1 or engine != "auto":
             raise UserError(

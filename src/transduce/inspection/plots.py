@@ -17,7 +17,6 @@ from transduce.inspection.maps import AttentionUse
 from transduce.journal import say
 from transduce.tokens.tokenizer import SPACE
 
-SUFFIXES = (".png", ".svg", ".pdf")
 PIXELS = 12_000  # of the longer side of a picture, at most
 TITLES = {
     "encoder": "self-attention of the encoder",
@@ -52,7 +51,7 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """The maps, by default all, as a picture of the kind that the suffix says, one of SUFFIXES."""
+    """The maps, by default all, as a picture of the kind that the suffix says, .png, .svg or .pdf."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
     alone = rows == columns == 1  # larger then

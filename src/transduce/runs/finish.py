@@ -18,6 +18,7 @@ from transduce.runs.start import place
 from transduce.training import checkpoint
 from transduce.training.loop import Reason, Training, Validation
 
+HARDLY = 2.0  # BLEU of a model that has learnt words, not sentences
 EXAMPLES = 8  # translations kept in the metrics
 
 
@@ -29,6 +30,11 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     model.load_state_dict(weights)
     model.eval()
     say(f"The model is {final}.")
+    if result and result.bleu is not None and result.bleu < HARDLY:
+        say(
+            f"It hardly translates yet, after {state.step:,} updates: to go on, give the same command a larger "
+            f"train.{reason}; much more text is the other help."
+        )
     metrics: dict[str, Any] = {
         "training": {
             "reason": reason,
