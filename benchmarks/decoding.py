@@ -1,11 +1,12 @@
-"""Text in, text out: sentences a second of our engines, beside the bare CTranslate2 with SentencePiece around it.
+"""Text in, text out: sentences a second of our engines, beside the bare CTranslate2 and transformers.
 
     python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1]
 
 MODEL is a finished training of a Transformer. All begin with the same lines and end with text; loading and a first
 batch come before. They take turns, `--repeats` times; medians, with the smallest and the largest of the ratios to the
-bare engine. The bare engine is used as its documentation says: int8, a worker a thread, sorted batches of 32, its own
-rules for the end of a search. BLEU says that the work is the same.
+bare engine. The bare engine, with SentencePiece around it, is used as its documentation says: int8, a worker a thread,
+sorted batches of 32, its own rules for the end of a search; transformers has sorted batches of 64, and its own rules,
+too. BLEU says that the work is the same.
 """
 
 import argparse
@@ -13,17 +14,21 @@ import os
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import ctranslate2
 import sacrebleu
 import torch
+from transformers import MarianMTModel, MarianTokenizer
+from transformers.utils import logging
 
 import transduce
 from transduce import bundle
 from transduce.corpus.plain import read_lines
 from transduce.decoding.engines.conversion import convert
+from transduce.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -45,6 +50,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for beam_size in arguments.beam_size:
         engines = {"bare CTranslate2, int8": bare(arguments.model, beam_size, arguments.threads)}
+        engines["transformers"] = marian(arguments.model, beam_size)
         for name in ("ctranslate2", "int8", "torch"):
             options = {"decode.beam_size": beam_size}
             ours = transduce.load(arguments.model, options, engine=name, device="cpu", threads=arguments.threads)
@@ -78,6 +84,31 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
             rows, beam_size=beam_size, max_batch_size=32, length_penalty=loaded.config.decode.length_penalty
         )
         return loaded.tokenizer.decode([[int(token) for token in result.hypotheses[0]] for result in results])
+
+    return translate
+
+
+def marian(model: Path, beam_size: int) -> Translate:
+    """transformers as the export's own instructions say, float32, all threads for one batch."""
+    loaded, folder = bundle.load(model), Path(tempfile.mkdtemp())
+    huggingface.write(loaded, folder, "float32")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    with warnings.catch_warnings(action="ignore"):  # it would like sacremoses, which it doesn't use here
+        tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
+    network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
+    alpha = loaded.config.decode.length_penalty
+
+    @torch.inference_mode()
+    def translate(texts: list[str]) -> list[str]:
+        order, found = sorted(range(len(texts)), key=lambda place: -len(texts[place])), [""] * len(texts)
+        for start in range(0, len(order), 64):
+            places = order[start : start + 64]
+            batch = tokenizer([texts[place] for place in places], return_tensors="pt", padding=True)
+            rows = network.generate(**batch, num_beams=beam_size, length_penalty=alpha, max_new_tokens=256)
+            for place, row in zip(places, rows, strict=True):
+                found[place] = tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return found
 
     return translate
 
