@@ -543,6 +543,9 @@ def test_alternatives_are_made_of_those_of_the_sentences() -> None:
     made = plan.assemble([Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))])[0]
     assert (made.text, made.score, made.tokens) == ("Eins. Zwei.", -1.5, ("a", "b"))
     assert [(each.text, each.score) for each in made.alternatives] == [("Ein. Zwei.", -2.0), ("Eine. Zwei.", -2.5)]
+    again = (Translation("Eins.", -2.0, ()), *others, Translation("Ein.", -4.0, ()))
+    same = plan.assemble([Translation("Eins.", -1.0, ("a",), again), Translation("Zwei.", -2.0, ("b",))])[0]
+    assert same.alternatives == made.alternatives
     with pytest.raises(ValueError, match="1 translations of 2 sentences"):
         plan.assemble([Translation("", 0.0, ())])
 

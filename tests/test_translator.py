@@ -134,6 +134,7 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
         assert translation.text == alone.text
         assert translation.score == pytest.approx(alone.score, abs=1e-4)
         assert "\n" not in translation.text
+        assert translation.text not in [other.text for other in translation.alternatives]
         assert (translation == BLANK) == (not text.strip())
     assert list(translator.translate_lines(iter(texts), n_best=2)) == together
 

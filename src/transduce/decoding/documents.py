@@ -134,8 +134,9 @@ class Plan:
 
         A sentence whose best translation lacks a placeholder has the first of its alternatives that has them all. A
         score is the mean of the sentences' scores; tokens are theirs, one after the other. A text has as many
-        alternatives as the sentence that has most, at most n_best - 1: the n-th is made of the n-th of each, or of its
-        last. Links are those of the sentences, as places in the texts; markup whose blanks don't count has none.
+        alternatives as the sentence that has most, at most n_best - 1, less those that are the same in the end: the
+        n-th is made of the n-th of each, or of its last. Links are those of the sentences, as places in the texts;
+        markup whose blanks don't count has none.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -309,7 +310,11 @@ def _assembled(text: _Text, translations: Sequence[Translation], n_best: int | N
     used = [translations[number] for part in text.parts for _, number in part.tries]
     count = max((len(each.alternatives) for each in used), default=0)
     count = count if n_best is None else min(count, n_best - 1)
-    return replace(best, alternatives=tuple(_one(text, translations, rank) for rank in range(1, count + 1)))
+    by_text = {best.text: best}
+    for rank in range(1, count + 1):
+        other = _one(text, translations, rank)
+        by_text.setdefault(other.text, other)
+    return replace(best, alternatives=tuple(by_text.values())[1:])
 
 
 def _one(text: _Text, translations: Sequence[Translation], rank: int) -> Translation:

@@ -82,7 +82,7 @@ class Translator:
         glossary: Sequence[Term] = (),
         numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
-        """One translation per text, in order; with n_best > 1 it has up to n_best - 1 alternatives.
+        """One translation per text, in order; with n_best > 1 it has up to n_best - 1 other texts.
 
         align: say of each word of a translation which words of its source it comes from (`Translation.links`).
         glossary: where the source of an entry occurs in a text, every translation holds its target.
@@ -158,6 +158,8 @@ class Translator:
         lines = _Lines(distinct, sources, [numbers[place] for place in places.values()])
         self._check_lengths("Source", sources, lines.numbers)
         found = self._obeying(glossary, lines, self._search(self.engine, distinct, sources, n_best), n_best)
+        if n_best > 1:
+            found = self._without_repetitions(found)
         limits = [self._limit(len(source)) for source in sources]
         translations = self._translations(found, limits)
         if align:
@@ -245,6 +247,17 @@ class Translator:
             )
             translations.append(replace(best, alternatives=tuple(others)))
         return translations
+
+    def _without_repetitions(self, found: Found) -> Found:
+        """Hypotheses whose texts differ: of the same text in several ways of pieces, the most probable."""
+        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
+        kept: Found = []
+        for hypotheses in found:
+            by_text: dict[str, Hypothesis] = {}
+            for each in hypotheses:
+                by_text.setdefault(next(texts), each)
+            kept.append([*by_text.values()])
+        return kept
 
     def _aligned(
         self, texts: list[str], sources: list[list[int]], found: Found, translations: list[Translation]

@@ -169,11 +169,12 @@ def _kinds(pages: Sequence[Document]) -> list[Kind]:
 
 
 def _page(page: Document, translations: Sequence[Translation], alternatives: int) -> Translation:
-    """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its best."""
+    """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its last."""
     scores = [each.score for each in translations]
     whole = Translation(_written(page, translations, 0), sum(scores) / max(1, len(scores)), ())
-    others = tuple(replace(whole, text=_written(page, translations, rank)) for rank in range(1, alternatives + 1))
-    return replace(whole, alternatives=others)
+    others = dict.fromkeys(_written(page, translations, rank) for rank in range(1, alternatives + 1))
+    others.pop(whole.text, None)
+    return replace(whole, alternatives=tuple(replace(whole, text=text) for text in others))
 
 
 def _written(page: Document, translations: Sequence[Translation], rank: int) -> str:
