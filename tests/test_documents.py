@@ -13,11 +13,12 @@ from lxml import etree
 
 from command_line import run
 from transduce.bundle import publish_model
+from transduce.commands.translate import DOCUMENTS
 from transduce.config import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.corpus.documents.document import Document, Kind
 from transduce.corpus.documents.plurals import RULES, Plurals, plurals
 from transduce.corpus.documents.po import read_translated_po
-from transduce.corpus.documents.reading import read_document
+from transduce.corpus.documents.reading import SUFFIXES, read_document
 from transduce.corpus.documents.xliff import read_translated_xliff
 from transduce.corpus.segments import split
 from transduce.decoding.alignment import Link
@@ -535,6 +536,10 @@ def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
     plan = Plan(["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], longest=3)
     assert plan.sentences == ["a {0} b"]
     assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
+
+
+def test_the_command_knows_every_kind_of_document() -> None:
+    assert {*DOCUMENTS, ".txt"} == set(SUFFIXES)  # a text file is lines there
 
 
 def test_alternatives_are_made_of_those_of_the_sentences() -> None:

@@ -38,6 +38,15 @@ def test_fine_tuning_takes_a_third_of_the_rate():
     assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
 
 
+def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():
+    row = sizes_for(30_000)
+    for most, warmup in ((400, 100), (10**6, row.warmup), (0, 1)):
+        chosen = training_options(30_000, 247, row.d_model, most=most)
+        assert (chosen["train.warmup"], chosen["train.steps"]) == (warmup, row.epochs * 247)
+        peak = chosen["train.learning_rate"] / (row.d_model * warmup) ** 0.5
+        assert peak == pytest.approx(row.peak, rel=0.01)
+
+
 def test_the_documentation_shows_the_table():
     shown = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
     for row in TABLE:

@@ -56,16 +56,23 @@ def model_options(pairs: int) -> Mapping[str, Any]:
 
 
 def training_options(
-    pairs: int, updates_per_epoch: int, d_model: int, warmup: int = 0, *, fine_tuning: bool = False
+    pairs: int,
+    updates_per_epoch: int,
+    d_model: int,
+    warmup: int = 0,
+    *,
+    fine_tuning: bool = False,
+    most: float = math.inf,
 ) -> Mapping[str, Any]:
     """How long and how fast to train, given the updates of an epoch; warmup: 0, or what was chosen already.
 
-    fine_tuning: a model that knows something already is taught at a third of the rate.
+    fine_tuning: a model that knows something already is taught at a third of the rate. most: updates that there will
+    be time for.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak
     steps = row.epochs * updates_per_epoch
-    warmup = warmup or max(1, min(row.warmup, steps // 4))
+    warmup = warmup or max(1, min(row.warmup, int(min(steps, most)) // 4))
     return {
         "train.steps": steps,
         "train.warmup": warmup,

@@ -41,8 +41,8 @@ def doctor(
     Args:
         what: A model folder, or one that prepare wrote; or a corpus: two line-aligned text files, or bilingual files
             or a folder of them, as for --train.
-        source: Language code of the source, such as en; found out if it isn't given.
-        target: Language code of the target, such as de; found out if it isn't given.
+        source: Language code of the source, such as en; found out from the text if it isn't given, but for a .tmx.
+        target: Language code of the target, such as de; likewise.
         test: A test set, none of whose sentences should be in the corpus.
         vocabulary: A model folder, whose vocabulary should cover the corpus.
         only: The rules that are looked at; without it all of them.

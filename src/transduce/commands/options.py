@@ -58,8 +58,9 @@ def _markdown() -> Iterator[str]:
     yield "# Options"
     yield ""
     yield "What a recipe, or `section.key=value` behind `transduce train`, can set; those of `[decode]` behind commands"
-    yield "that translate, too. The size of the corpus decides many of them, if you don't ([recipes](recipes.md)); the"
-    yield "paper's value stands beside the default."
+    yield "that translate, too. The paper's value stands beside the default. For a corpus of your own, `train` chooses"
+    yield "vocabulary, layers, widths, dropout, batches and the length of the training by the size of the corpus"
+    yield "([recipes](recipes.md)), unless you set them."
     section = ""
     for option in config.options():
         if not option.name.startswith(section + "."):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transduce.decoding.lines import Form
     from transduce.decoding.translator import Translation, Translator
 
-DOCUMENTS = (".po", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".srt", ".vtt")  # any other file is lines
+DOCUMENTS = (".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")  # others are lines
 MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations don't have all tags and placeholders exactly once",

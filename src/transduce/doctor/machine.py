@@ -15,9 +15,10 @@ GIB = 1 << 30
 LITTLE_MEMORY, LITTLE_DISK = 4 * GIB, 5 * GIB  # below which a base model is hard to train, or to keep checkpoints of
 NOT_FOR_USERS = ("dev",)  # extras
 PURPOSES = {
+    "doctor": "which language a text is in",
     "documents": "PO, XLIFF, TMX and HTML; sentences of a text",
     "export": "export to other formats",
-    "fast": "fast translation on CPUs and GPUs",
+    "fast": "fast translation on CPUs",
     "paper": "the paper's tokenised BLEU",
     "scale": "preparation and translation on many machines",
     "serve": "the HTTP server",

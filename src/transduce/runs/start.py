@@ -204,7 +204,12 @@ def _length(
         "train.validate_every": config.train.validate_every or per_epoch,
     }
     automatic = sizing.training_options(
-        pairs, per_epoch, config.model.d_model, given.get("train.warmup", 0), fine_tuning=fine_tuning
+        pairs,
+        per_epoch,
+        config.model.d_model,
+        given.get("train.warmup", 0),
+        fine_tuning=fine_tuning,
+        most=_updates(config, rehearsal),
     )
     chosen = {name: value for name, value in automatic.items() if name not in given}
     return configure(flatten(config), chosen, found)
@@ -264,15 +269,21 @@ def _untold(config: RunConfig) -> list[str]:
 def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
     """A line if the time that was given is too short for the learning rate to rise and to fall again."""
     run = config.train
-    limited = run.minutes and math.isfinite(rehearsal.seconds_per_update)
-    updates = round(60 * run.minutes / rehearsal.seconds_per_update) if limited else run.steps
-    if min(updates, run.steps) > 2 * run.warmup:
+    updates = min(_updates(config, rehearsal), run.steps)
+    if updates > 2 * run.warmup:
         return []
     limit = f"{run.minutes:g} minutes are enough for" if updates < run.steps else "There will be"
     return [
-        f"Warning     {limit} about {min(updates, run.steps):,} updates, and the learning rate rises for "
+        f"Warning     {limit} about {updates:,.0f} updates, and the learning rate rises for "
         f"{run.warmup:,}: give more, or lower train.warmup and data.max_tokens."
     ]
+
+
+def _updates(config: RunConfig, rehearsal: Rehearsal) -> float:
+    """Those that train.minutes leave time for; infinite where there is no limit, or it isn't known."""
+    if not config.train.minutes or not math.isfinite(rehearsal.seconds_per_update):
+        return math.inf
+    return round(60 * config.train.minutes / rehearsal.seconds_per_update)
 
 
 def _padding(prepared: Prepared, config: RunConfig) -> float:
