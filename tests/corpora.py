@@ -21,6 +21,7 @@ TINY: dict[str, object] = {  # options of a training that takes a second or two
     "model.d_ff": 32,
     "model.num_heads": 2,
     "train.threads": 1,
+    "train.precision": "float32",
 }
 Rows = Sequence[tuple[list[int], list[int]]]
 

@@ -120,10 +120,11 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
 
 def test_precision_is_chosen_once(place, tmp_path):
     out = tmp_path / "out"
-    train(options(place, train__precision="auto"), out)
+    given = {name: value for name, value in options(place).items() if name != "train.precision"}
+    train(given, out)
     chosen = bundle.read_config(out).train.precision
     assert chosen == ("bfloat16" if has_bfloat16(torch.device("cpu")) else "float32")
-    train(options(place, train__precision="auto", train__steps=12), out)
+    train(given | {"train.precision": "auto", "train.steps": 12}, out)
     assert bundle.read_config(out).train.precision == chosen
 
 

@@ -168,7 +168,7 @@ class TrainConfig:
     balance: float = option(0.01, "weight of the loss that spreads tokens over experts")
     accumulate: int = option(0, "micro-batches that an update's batch is cut into; 0: found by trying the worst batch")
     precision: Literal["float32", "bfloat16", "auto"] = option(
-        "float32", "arithmetic of matrix products; auto: bfloat16 where the processor has it", paper="float32"
+        "auto", "arithmetic of matrix products; auto: bfloat16 where the processor has it", paper="float32"
     )
     optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "update rule", paper="adam")
     beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9", below=1)

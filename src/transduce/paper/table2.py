@@ -106,7 +106,6 @@ SHARED: dict[str, Any] = {
     "train.average": 5,
     "train.save_every": 100,
     "train.validate_every": 500,
-    "train.precision": "auto",
 }
 FAMILIES: dict[str, dict[str, Any]] = {
     "Transformer": {"model.num_encoder_layers": 3, "model.num_decoder_layers": 3},

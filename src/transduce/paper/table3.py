@@ -37,7 +37,6 @@ TRAINING = {  # of our runs: 30,000 pairs are learnt by heart in more
     "train.save_every": 50,
     "train.validate_every": 400,
     "train.patience": 0,
-    "train.precision": "auto",
 }
 SHAPE = (  # of ModelConfig, what the rows vary or the size of a corpus would decide
     *("num_encoder_layers", "num_decoder_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),

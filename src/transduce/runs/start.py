@@ -154,7 +154,7 @@ def _shape(
     }
     if prepared.folder.resolve().parent != out.resolve():  # another working directory must find it, too
         found["data.corpora"] = [{"files": [str(prepared.folder.resolve())]}]
-    if given.get("train.precision") == "auto":
+    if configure(given).train.precision == "auto":
         found["train.precision"] = "bfloat16" if has_bfloat16(device) else "float32"
     return configure(sizing.model_options(facts.pairs), inherited, given, found)
 
