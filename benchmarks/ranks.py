@@ -22,7 +22,7 @@ import torch
 from training import BUDGET, WARM, options, parser_of
 
 from transduce.config import configure
-from transduce.machine import keep_memory
+from transduce.machine import keep_few_kernels, keep_memory
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.preparation import open_prepared
@@ -88,6 +88,7 @@ def measure(arguments: argparse.Namespace) -> None:
     """One process of one start: learn for so many seconds; the first prints its tokens a second."""
     config = configure(options(arguments.shapes[0], arguments.float32))
     keep_memory()
+    keep_few_kernels()
     torch.set_num_threads(arguments.threads)
     mixture = open_prepared(arguments.data).mixture
     plan = mixture.plan(1, 0, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]

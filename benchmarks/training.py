@@ -148,7 +148,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def transduce_learner(shape: str, float32: bool) -> Learn:
     from transduce.config import configure
-    from transduce.machine import keep_memory
+    from transduce.machine import keep_few_kernels, keep_memory
     from transduce.model.batch import Batch
     from transduce.model.build import build
     from transduce.training.optimizer import make_optimizer
@@ -156,6 +156,7 @@ def transduce_learner(shape: str, float32: bool) -> Learn:
 
     config = configure(options(shape, float32))
     keep_memory()
+    keep_few_kernels()
     model = build(config.model).train()
     optimizer, step = make_optimizer(model.parameters(), config.train), 0
 

@@ -1,4 +1,4 @@
-"""What the machine has: cores, the waiting of threads, and memory that a long computation keeps."""
+"""What the machine has, and how torch's libraries use it: cores, threads that wait, memory that is kept."""
 
 import contextlib
 import ctypes
@@ -10,6 +10,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # of mallopt(3)
 LARGE = 1 << 30  # bytes
 LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
 SPINS = "3000"  # some ten microseconds
+KERNELS = "64"  # more than an update has
 NICE = 5  # a third of the time that a thread gets which does not come second
 
 
@@ -48,3 +49,13 @@ def keep_memory() -> None:
         libc.mallopt(ARENA_MAX, 1)
         libc.mallopt(TRIM_THRESHOLD, LARGE)
         libc.mallopt(MMAP_THRESHOLD, LARGE) or libc.mallopt(MMAP_THRESHOLD, LARGEST_ONCE)
+
+
+def keep_few_kernels() -> None:
+    """Let oneDNN keep the kernels of an update; to be called before the first product. What a user has set stays.
+
+    For each shape of a product in bfloat16 it makes a kernel, of about a megabyte, and it and what torch puts around it
+    keep 1,024 of them. Hardly two updates have the same shapes, so that a training grows by gigabytes for nothing.
+    """
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, KERNELS)

@@ -17,7 +17,7 @@ from transduce.files import MANIFEST
 from transduce.journal import Journal, NoJournal, say
 from transduce.lifeline import Knock, Listener
 from transduce.lock import LOCK, alone
-from transduce.machine import keep_memory
+from transduce.machine import keep_few_kernels, keep_memory
 from transduce.profiling import phase
 from transduce.ranks import Ranks, joined
 from transduce.runs.finish import finish
@@ -61,6 +61,7 @@ def train(
     Raises UserError for what can't be trained.
     """
     keep_memory()
+    keep_few_kernels()
     out, init = Path(out), Path(init) if init else None
     with joined(arrival) as ranks:
         task = Task(given, out, device or ranks.device(), ranks, until)

@@ -1,0 +1,35 @@
+"""What keeps a long computation from growing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from transduce.runs.start import has_bfloat16
+
+PRODUCTS = """
+import resource, torch
+from transduce.machine import keep_few_kernels
+if {few}:
+    keep_few_kernels()
+torch.set_num_threads(1)
+weight = torch.ones(256, 256, dtype=torch.bfloat16)
+def after(first, last):
+    for rows in range(first, last):
+        torch.ones(rows, 256, dtype=torch.bfloat16) @ weight
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = after(900, 1000)
+print(after(1000, 1500) - before)
+"""
+
+
+@pytest.mark.skipif(not has_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
+def test_products_of_many_shapes_take_no_more_memory():
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    many, few = (
+        int(subprocess.check_output([sys.executable, "-c", PRODUCTS.format(few=few)], env=kept))
+        for few in (False, True)
+    )
+    assert few < many / 4
