@@ -89,7 +89,7 @@ def draw(path: str, points: list[Point]) -> None:
         axes.plot(one.speed, one.bleu, "o", color="C0")
         axes.annotate(one.label, (one.speed, one.bleu), xytext=(5, 4), textcoords="offset points", fontsize=8)
     axes.set(xscale="log", xlabel="sentences a second, two threads", ylabel="BLEU")
-    axes.margins(x=0.2, y=0.15)
+    axes.margins(x=0.3, y=0.15)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
 
