@@ -280,7 +280,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, "data.holdout=20")
     prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS)
     assert raw[0] == prepared[0] == 0
-    assert "It hardly translates yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
+    assert "It has hardly learnt anything yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
     assert not (tmp_path / "prepared/data").exists()
     assert bundle.read_config(tmp_path / "prepared").data.source == "ka"

@@ -10,7 +10,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # of mallopt(3)
 LARGE = 1 << 30  # bytes
 LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
 SPINS = "3000"  # some ten microseconds
-KERNELS = "64"  # more than an update has
+KERNELS = "64"  # a micro-batch has 39
 NICE = 5  # a third of the time that a thread gets which does not come second
 
 
@@ -54,8 +54,8 @@ def keep_memory() -> None:
 def keep_few_kernels() -> None:
     """Let oneDNN keep the kernels of an update; to be called before the first product. What a user has set stays.
 
-    For each shape of a product in bfloat16 it makes a kernel, of about a megabyte, and it and what torch puts around it
-    keep 1,024 of them. Hardly two updates have the same shapes, so that a training grows by gigabytes for nothing.
+    For each shape of a product in bfloat16 it makes a kernel, of some 0.7 MB, and it and what torch puts around it keep
+    1,024 of them. Hardly two batches have the same shapes, so that a training grows by gigabytes for nothing.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, KERNELS)

@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+from rich.filesize import decimal
+
 from transduce.commands.recipes import Files
 from transduce.decoding.engines.support import Format
 from transduce.errors import UserError
@@ -42,4 +44,4 @@ def export(
     for line in proof.report():
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {size / 1e6:,.1f} MB, in {time.monotonic() - began:.0f} s; its README.md says how it is used")
+    print(f"{out}: {decimal(size)}, in {time.monotonic() - began:.0f} s; its README.md says how it is used")

@@ -5,6 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.filesize import decimal
+
 from transduce.commands.output import print_table
 from transduce.corpus.fetching.table import Corpus, Entry, Request, choose, find, read_table
 from transduce.errors import UserError
@@ -90,12 +92,8 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 def _size(corpus: Corpus) -> str:
     """How large its downloads are, as far as that is known."""
     sizes = [each.size for each in corpus.downloads()]
-    known = _bytes(sum(sizes))
+    known = decimal(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def _say_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
@@ -107,7 +105,7 @@ def _say_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
             *([("homepage", corpus.homepage)] if corpus.homepage else []),
             *([("to be cited", corpus.cite)] if corpus.cite else []),
             ("download", _size(corpus)),
-            *(("", f"{each.url}  {_bytes(each.size) if each.size else ''}") for each in corpus.downloads()),
+            *(("", f"{each.url}  {decimal(each.size) if each.size else ''}") for each in corpus.downloads()),
             *([("to", f"{out}, by way of {downloads or f'{out}.downloads'}")] if out else []),
         ]
     )

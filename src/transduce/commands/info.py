@@ -5,6 +5,8 @@ import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.filesize import decimal
+
 from transduce.commands.output import print_table
 from transduce.config import flatten
 from transduce.decoding.engines.support import formats
@@ -43,18 +45,13 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         ("languages", f"{data.source} to {data.target}"),
         ("model", model.shape),
         ("vocabulary", vocabulary(config)),
-        ("weights", f"{_megabytes(description.size)} MB in {description.weights}"),
+        ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
     if description.finished:
         facts.append(("exports to", ", ".join(formats(folder, config)) or "nothing"))
     if not description.finished:
         facts.append(("state", "not finished, the newest checkpoint; the same `transduce train` command goes on"))
     return facts + _metric_facts(metrics)
-
-
-def _megabytes(size: int) -> str:
-    """A size in bytes; that of a tiny model is not 0.0."""
-    return f"{size / 1e6:,.1f}" if size >= 1e5 else f"{size / 1e6:.3f}"
 
 
 def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:

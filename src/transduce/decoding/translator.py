@@ -158,12 +158,11 @@ class Translator:
         lines = _Lines(distinct, sources, [numbers[place] for place in places.values()])
         self._check_lengths("Source", sources, lines.numbers)
         found = self._obeying(glossary, lines, self._search(self.engine, distinct, sources, n_best), n_best)
-        if n_best > 1:
-            found = self._without_repetitions(found)
+        by_text = self._by_text(found)
         limits = [self._limit(len(source)) for source in sources]
-        translations = self._translations(found, limits)
+        translations = self._translations(by_text, limits)
         if align:
-            translations = self._aligned(distinct, sources, found, translations)
+            translations = self._aligned(distinct, sources, [[*each.values()] for each in by_text], translations)
         by_text = dict(zip(distinct, translations, strict=True))
         return [by_text.get(text, BLANK) for text in texts]
 
@@ -230,34 +229,31 @@ class Translator:
         """What to ask an engine for, of texts and their ids."""
         return Request(texts, sources, [self._limit(len(source)) for source in sources])
 
-    def _translations(self, found: Found, limits: list[int]) -> list[Translation]:
+    def _by_text(self, found: Found) -> list[dict[str, Hypothesis]]:
+        """Each sentence's hypotheses by their texts: of the same text in several ways of pieces, the most probable."""
+        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
+        by_text: list[dict[str, Hypothesis]] = [{} for _ in found]
+        for kept, hypotheses in zip(by_text, found, strict=True):
+            for hypothesis in hypotheses:
+                kept.setdefault(next(texts), hypothesis)
+        return by_text
+
+    def _translations(self, found: list[dict[str, Hypothesis]], limits: list[int]) -> list[Translation]:
         """The best of each sentence's hypotheses with the others as its alternatives."""
         if not all(found):
             raise UserError(
                 "The model's probabilities are not numbers: its weights are damaged; use another checkpoint."
             )
-        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
         translations = []
         for hypotheses, limit in zip(found, limits, strict=True):
             best, *others = (
                 Translation(
-                    next(texts), score, tuple(self.tokenizer.target_pieces(tokens)), (), (CUT,) * (len(tokens) == limit)
+                    text, score, tuple(self.tokenizer.target_pieces(tokens)), (), (CUT,) * (len(tokens) == limit)
                 )
-                for score, tokens in hypotheses
+                for text, (score, tokens) in hypotheses.items()
             )
             translations.append(replace(best, alternatives=tuple(others)))
         return translations
-
-    def _without_repetitions(self, found: Found) -> Found:
-        """Hypotheses whose texts differ: of the same text in several ways of pieces, the most probable."""
-        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
-        kept: Found = []
-        for hypotheses in found:
-            by_text: dict[str, Hypothesis] = {}
-            for each in hypotheses:
-                by_text.setdefault(next(texts), each)
-            kept.append([*by_text.values()])
-        return kept
 
     def _aligned(
         self, texts: list[str], sources: list[list[int]], found: Found, translations: list[Translation]

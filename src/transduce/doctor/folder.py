@@ -5,6 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
+from rich.filesize import decimal
+
 from transduce import bundle, preparation
 from transduce.config import RunConfig
 from transduce.decoding.engines.support import formats, unknown_to
@@ -59,7 +61,7 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
             yield Fact(str(path) if brief else name, "damaged", says, mend)
     if all_whole:
         size = sum(entry.size for entry in manifest.values())
-        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {size / 1e6:,.1f} MB, all whole")
+        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {decimal(size)}, all whole")
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:

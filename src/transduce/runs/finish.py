@@ -18,7 +18,7 @@ from transduce.runs.start import place
 from transduce.training import checkpoint
 from transduce.training.loop import Reason, Training, Validation
 
-HARDLY = 2.0  # BLEU of a model that has learnt words, not sentences
+HARDLY = 100  # perplexity of a model that knows which words there are, not yet which one comes next
 EXAMPLES = 8  # translations kept in the metrics
 
 
@@ -30,10 +30,10 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     model.load_state_dict(weights)
     model.eval()
     say(f"The model is {final}.")
-    if result and result.bleu is not None and result.bleu < HARDLY:
+    if result and result.perplexity > HARDLY:
         say(
-            f"It hardly translates yet, after {state.step:,} updates: to go on, give the same command a larger "
-            f"train.{reason}; much more text is the other help."
+            f"It has hardly learnt anything yet, after {state.step:,} updates: to go on, give the same command a "
+            f"larger train.{reason}; much more text is the other help."
         )
     metrics: dict[str, Any] = {
         "training": {
