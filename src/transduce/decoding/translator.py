@@ -163,8 +163,8 @@ class Translator:
         translations = self._translations(by_text, limits)
         if align:
             translations = self._aligned(distinct, sources, [[*each.values()] for each in by_text], translations)
-        by_text = dict(zip(distinct, translations, strict=True))
-        return [by_text.get(text, BLANK) for text in texts]
+        translated = dict(zip(distinct, translations, strict=True))
+        return [translated.get(text, BLANK) for text in texts]
 
     def _search(
         self,
