@@ -1,22 +1,28 @@
 """Text in, text out: sentences a second of our engines, beside the bare CTranslate2 and transformers.
 
-    python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1]
+    python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1] [--lines N]
 
-MODEL is a finished training of a Transformer. All begin with the same lines and end with text; loading and a first
-batch come before. They take turns, `--repeats` times; medians, with the smallest and the largest of the ratios to the
-bare engine. The bare engine, with SentencePiece around it, is used as its documentation says: int8, a worker a thread,
-sorted batches of 32, its own rules for the end of a search; transformers has sorted batches of 64, and its own rules,
-too. BLEU says that the work is the same.
+MODEL is a finished training of a Transformer. All begin with the same lines and end with text, each in a process of its
+own; loading and a first pass come before. They take turns, `--repeats` times; medians, with the smallest and the
+largest of the ratios to the bare engine. The bare engine, with SentencePiece around it, is used as its documentation
+says: int8, a worker a thread, sorted batches of 32, its own rules for the end of a search; transformers has sorted
+batches of 64, and its own rules, too. BLEU says that the work is the same; the peak of memory is that of the process.
 """
 
 import argparse
+import multiprocessing
 import os
+import resource
 import statistics
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 import ctranslate2
 import sacrebleu
@@ -28,9 +34,19 @@ import transduce
 from transduce import bundle
 from transduce.corpus.plain import read_lines
 from transduce.decoding.engines.conversion import convert
+from transduce.decoding.engines.engine import Choice
 from transduce.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
+Make = Callable[[Path, int, int], Translate]  # of a model, a beam and a number of threads
+
+
+class Side(NamedTuple):
+    """An engine in a process of its own."""
+
+    connection: Connection
+    found: list[str]
+    seconds: list[float]
 
 
 def main() -> None:
@@ -41,34 +57,61 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
+    parser.add_argument("--lines", type=int, help="only so many")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    sources, references = list(read_lines(arguments.source)), list(read_lines(arguments.reference))
+    sources, references = (
+        list(islice(read_lines(file), arguments.lines)) for file in (arguments.source, arguments.reference)
+    )
     print(f"{arguments.model}, {len(sources):,} sentences, {arguments.threads} threads, ctranslate2 "
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| beam | engine | seconds | sentences/s | in those of the bare engine | BLEU |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| beam | engine | seconds | sentences/s | in those of the bare engine | peak memory | BLEU |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "transformers": marian}
+    makers |= {f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "int8", "torch")}
     for beam_size in arguments.beam_size:
-        engines = {"bare CTranslate2, int8": bare(arguments.model, beam_size, arguments.threads)}
-        engines["transformers"] = marian(arguments.model, beam_size)
-        for name in ("ctranslate2", "int8", "torch"):
-            options = {"decode.beam_size": beam_size}
-            ours = transduce.load(arguments.model, options, engine=name, device="cpu", threads=arguments.threads)
-            engines[f"transduce, {ours.engine.name}"] = lambda texts, ours=ours: [t.text for t in ours.translate(texts)]
-        found = {name: translate(sources) for name, translate in engines.items()}
-        seconds: dict[str, list[float]] = {name: [] for name in engines}
+        sides = {
+            name: start(make, arguments.model, beam_size, arguments.threads, sources) for name, make in makers.items()
+        }
         for _ in range(arguments.repeats):
-            for name, translate in engines.items():
-                began = time.perf_counter()
-                translate(sources)
-                seconds[name].append(time.perf_counter() - began)
-        first = next(iter(seconds.values()))
-        for name, each in seconds.items():
-            ratios = sorted(theirs / ours for ours, theirs in zip(each, first, strict=True))
-            middle = statistics.median(each)
-            bleu = sacrebleu.corpus_bleu(found[name], [references]).score
+            for side in sides.values():
+                side.connection.send(True)
+                side.seconds.append(side.connection.recv())
+        first = next(iter(sides.values()))
+        for name, side in sides.items():
+            side.connection.send(False)
+            ratios = sorted(theirs / ours for ours, theirs in zip(side.seconds, first.seconds, strict=True))
+            middle = statistics.median(side.seconds)
+            bleu = sacrebleu.corpus_bleu(side.found, [references]).score
             ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-            print(f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} | {bleu:.1f} |")
+            print(f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} "
+                  f"| {side.connection.recv():,} MiB | {bleu:.1f} |")  # fmt: skip
+
+
+def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
+    """When it has translated all once."""
+    here, there = multiprocessing.Pipe()
+    spawn = multiprocessing.get_context("spawn")
+    spawn.Process(target=serve, args=(there, make, model, beam_size, threads, sources), daemon=True).start()
+    there.close()  # so that the end of the process is noticed here
+    return Side(here, here.recv(), [])
+
+
+def serve(connection: Connection, make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> None:
+    """Translations, then seconds as often as asked, then the peak of memory."""
+    torch.set_num_threads(threads)
+    translate = make(model, beam_size, threads)
+    connection.send(translate(sources))
+    while connection.recv():
+        began = time.perf_counter()
+        translate(sources)
+        connection.send(time.perf_counter() - began)
+    connection.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def ours(model: Path, beam_size: int, threads: int, *, engine: Choice) -> Translate:
+    """What `transduce.load` gives."""
+    translator = transduce.load(model, {"decode.beam_size": beam_size}, engine=engine, device="cpu", threads=threads)
+    return lambda texts: [each.text for each in translator.translate(texts)]
 
 
 def bare(model: Path, beam_size: int, threads: int) -> Translate:
@@ -88,9 +131,9 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
     return translate
 
 
-def marian(model: Path, beam_size: int) -> Translate:
+def marian(model: Path, beam_size: int, threads: int) -> Translate:
     """transformers as the export's own instructions say, float32, all threads for one batch."""
-    loaded, folder = bundle.load(model), Path(tempfile.mkdtemp())
+    loaded, folder = bundle.load(model, threads=threads), Path(tempfile.mkdtemp())
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
+from transduce import machine
 from transduce.bundle import describe
 from transduce.config import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding import loading
@@ -80,6 +82,24 @@ def test_a_converted_model_is_the_same_model(kind, tmp_path):
     scored = ours.log_probs(SOURCES, [tokens for _, tokens in beams])
     reported = [score * penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
     assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
+
+
+OPEN = """
+from pathlib import Path
+from transduce.decoding.engines.ctranslate2 import CTranslate2Engine
+CTranslate2Engine(Path({folder!r}), "float32", 99, threads=1)
+"""
+
+
+@pytest.mark.skipif(not machine.features() >= machine.AVX512, reason="no AVX-512")
+def test_it_has_the_widest_registers_unless_told_otherwise(tmp_path):
+    converted(lively(SMALL), SMALL, tmp_path)
+    others = {name: value for name, value in os.environ.items() if not name.startswith("CT2")}
+    command = [sys.executable, "-c", OPEN.format(folder=str(tmp_path))]
+    for told in ({}, {"CT2_FORCE_CPU_ISA": "AVX2"}):
+        environment = others | {"CT2_VERBOSE": "1"} | told
+        said = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=True).stderr
+        assert f"Selected ISA: {told.get('CT2_FORCE_CPU_ISA', 'AVX512')}\n" in said
 
 
 numbers = st.floats(-100, 100, width=32)

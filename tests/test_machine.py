@@ -1,4 +1,4 @@
-"""What keeps a long computation from growing."""
+"""What keeps a long computation from growing, and what the machine is."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+from transduce.machine import features
 from transduce.runs.start import has_bfloat16
 
 PRODUCTS = """
@@ -34,3 +35,10 @@ def test_products_of_many_shapes_take_no_more_memory():
         for few in (False, True)
     )
     assert few < many / 4
+
+
+def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
+    assert "avx2" in features(tmp_path / "cpuinfo")
+    assert "avx512f" not in features(tmp_path / "cpuinfo")
+    assert not features(tmp_path / "none")

@@ -252,7 +252,7 @@ class Translator:
                 )
                 for text, (score, tokens) in hypotheses.items()
             )
-            translations.append(replace(best, alternatives=tuple(others)))
+            translations.append(replace(best, alternatives=tuple(others)) if others else best)
         return translations
 
     def _aligned(

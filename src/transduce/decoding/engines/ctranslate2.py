@@ -9,12 +9,14 @@ import numpy as np
 from transduce.config import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.alignment import Weights
 from transduce.decoding.engines.engine import Found, Hypothesis, Request, penalty
+from transduce.machine import use_wide_registers
 from transduce.profiling import phase
 
 PATIENCE = 1.25  # beams of complete hypotheses that end a search; 99 of 100 sentences come out as by ours, with one 98
 CHECK = "check.json"  # beside a converted model: how it compares with our own search
 POSITIONS = 4096  # that a converted model knows, where ours knows any
 SHORTLIST = "vmap.txt"  # its name for what a search may choose from
+Pieces = tuple[str, ...]  # ids, as it has them
 
 
 def max_positions(config: ModelConfig) -> int:
@@ -38,6 +40,7 @@ class CTranslate2Engine:
         """threads: so many requests are searched at the same time, each by one thread."""
         import ctranslate2
 
+        use_wide_registers()
         self.name = f"CTranslate2, {compute_type}" + ", shortlist" * (folder / SHORTLIST).exists()
         self.max_positions: int | None = max_positions
         self._translator = ctranslate2.Translator(
@@ -79,21 +82,20 @@ class CTranslate2Engine:
 
     def _finish(self, request: Request, jobs: list[Any], alpha: float, n_best: int) -> Found:
         """What the searches of a request have found."""
-        log_probs: list[dict[tuple[int, ...], float]] = []  # of each sentence by its hypotheses' tokens
-        cut: dict[tuple[int, tuple[int, ...]], None] = {}
+        log_probs: list[dict[Pieces, float]] = []  # of each sentence by its hypotheses
+        cut: dict[tuple[int, Pieces], None] = {}
         for i, (limit, job) in enumerate(zip(request.limits, jobs, strict=True)):
             result = job.result()
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                tokens = tuple(map(int, pieces[:limit]))
                 if len(pieces) < limit:
-                    log_probs[i][tokens] = score * (len(tokens) + 1) ** alpha  # it divides by length ^ alpha
+                    log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha  # it divides by length ^ alpha
                 else:  # to be made to end there, as ours is
-                    cut[i, tokens] = None
+                    cut[i, tuple(pieces[:limit])] = None
         if cut:
-            scored = self.log_probs([request.sources[i] for i, _ in cut], [tokens for _, tokens in cut])
-            for (i, tokens), log_prob in zip(cut, scored, strict=True):
-                log_probs[i][tokens] = log_prob
+            scored = self.log_probs([request.sources[i] for i, _ in cut], [list(map(int, pieces)) for _, pieces in cut])
+            for (i, pieces), log_prob in zip(cut, scored, strict=True):
+                log_probs[i][pieces] = log_prob
         return [_best(each, alpha, n_best) for each in log_probs]
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
@@ -126,7 +128,8 @@ class CTranslate2Engine:
         return found
 
 
-def _best(log_probs: dict[tuple[int, ...], float], alpha: float, n_best: int) -> list[Hypothesis]:
+def _best(log_probs: dict[Pieces, float], alpha: float, n_best: int) -> list[Hypothesis]:
     """The best of one sentence's hypotheses, as ours would rank them."""
-    found = [Hypothesis(value / penalty(len(tokens) + 1, alpha), list(tokens)) for tokens, value in log_probs.items()]
-    return sorted(found, key=lambda each: -each.score)[:n_best]
+    scores = {pieces: log_prob / penalty(len(pieces) + 1, alpha) for pieces, log_prob in log_probs.items()}
+    best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
+    return [Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best]
