@@ -6,13 +6,12 @@ MODEL is a finished training of a Transformer. All begin with the same lines and
 own; loading and a first pass come before. They take turns, `--repeats` times; medians, with the smallest and the
 largest of the ratios to the bare engine. The bare engine, with SentencePiece around it, is used as its documentation
 says: int8, a worker a thread, sorted batches of 32, its own rules for the end of a search; transformers has sorted
-batches of 64, and its own rules, too. BLEU says that the work is the same; the peak of memory is that of the process.
+batches of 64, and its own rules, too. BLEU says that the work is the same.
 """
 
 import argparse
 import multiprocessing
 import os
-import resource
 import statistics
 import tempfile
 import time
@@ -64,8 +63,8 @@ def main() -> None:
     )
     print(f"{arguments.model}, {len(sources):,} sentences, {arguments.threads} threads, ctranslate2 "
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| beam | engine | seconds | sentences/s | in those of the bare engine | peak memory | BLEU |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| beam | engine | seconds | sentences/s | in those of the bare engine | BLEU |")
+    print("| --- | --- | --- | --- | --- | --- |")
     makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "transformers": marian}
     makers |= {f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "int8", "torch")}
     for beam_size in arguments.beam_size:
@@ -83,8 +82,7 @@ def main() -> None:
             middle = statistics.median(side.seconds)
             bleu = sacrebleu.corpus_bleu(side.found, [references]).score
             ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-            print(f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} "
-                  f"| {side.connection.recv():,} MiB | {bleu:.1f} |")  # fmt: skip
+            print(f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} | {bleu:.1f} |")
 
 
 def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
@@ -97,7 +95,7 @@ def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[s
 
 
 def serve(connection: Connection, make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> None:
-    """Translations, then seconds as often as asked, then the peak of memory."""
+    """Translations, then seconds as often as asked."""
     torch.set_num_threads(threads)
     translate = make(model, beam_size, threads)
     connection.send(translate(sources))
@@ -105,7 +103,6 @@ def serve(connection: Connection, make: Make, model: Path, beam_size: int, threa
         began = time.perf_counter()
         translate(sources)
         connection.send(time.perf_counter() - began)
-    connection.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def ours(model: Path, beam_size: int, threads: int, *, engine: Choice) -> Translate:
