@@ -94,7 +94,7 @@ def translate(
     from transduce.decoding.loading import load  # too slow for --help
 
     if not shard:
-        check_output(output, [input])
+        check_output(output, [input, *([str(glossary)] if glossary else [])])
     form = Form(n_best, sentences, alignment, json)
     suffix, compression = suffixes(input)
     is_document = suffix in DOCUMENTS
