@@ -297,8 +297,7 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(traine
     assert len(list(cache.iterdir())) == 2
 
 
-@pytest.mark.usefixtures("cache")
-def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd):
+def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch, capfd):
     """One matrix of the converted model is wrong: it must be noticed, and our own search must take its place."""
 
     def damaged(model: Seq2Seq, *rest: object) -> None:
@@ -314,6 +313,7 @@ def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd
     assert "Our own search is used." in capfd.readouterr().err
     monkeypatch.setattr(making, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
+    assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
     with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
         transduce.load(trained, engine="ctranslate2")
 
