@@ -729,6 +729,8 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
 def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
     _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
     assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
+    _, _, said = run(capsys, "translate", place / "one", "--input", place)
+    assert said == f"transduce: {place} is a folder; name a file in it.\n"
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -361,6 +362,15 @@ def test_who_was_first_is_believed(trained, cache):
     [kept] = cache.iterdir()
     assert fast._make(trained, describe(trained).config, kept, 1) == fast._kept(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
+
+
+def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
+    for name, age in {".abc.aside-1": 2 * fast.LEFT, ".abc.aside-2": 0}.items():
+        (cache / name).mkdir(parents=True)
+        (cache / name / "model.bin").touch()
+        os.utime(cache / name, (time.time() - age,) * 2)
+    transduce.load(trained)
+    assert [path.name for path in cache.glob(".*")] == [".abc.aside-2"]
 
 
 @pytest.mark.parametrize(

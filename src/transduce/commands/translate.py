@@ -119,7 +119,7 @@ def translate(
         return
     if workers is not None:
         raise UserError("--workers is for --on ray.")
-    if not is_document and input != "-" and not Path(input).exists():
+    if not is_document and input != "-" and (Path(input).is_dir() or not Path(input).exists()):
         next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
