@@ -596,6 +596,10 @@ def test_a_byte_order_mark_counts_for_nothing_in_a_score(place, tmp_path, capsys
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + (place / "test.tgt").read_bytes())
     found = evaluated(capsys, "--hypothesis", tmp_path / "marked", place / "test.tgt")["scores"]
     assert [score["value"] for score in found] == pytest.approx([100, 100, 0])
+    for name, text in {"gold.mrg": "(S (N cats) (V run))", "parses": "(S (N cats) (V run))", "a.prm": "# none"}.items():
+        (tmp_path / name).write_text(f"\ufeff{text}\n", encoding="utf-8")
+    files = tmp_path / "parses", tmp_path / "gold.mrg"
+    assert evaluated(capsys, "--hypothesis", *files, "--evalb", tmp_path / "a.prm")["all"]["F1"] == 100
 
 
 # -- average and info -------------------------------------------------------------------------------------
