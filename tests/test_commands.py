@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 import transduce
 from command_line import run
 from corpora import write_texts
+from models import make_model
 from transduce import bundle, cli
 from transduce.commands.output import write_lines
 from transduce.commands.recipes import by_names, gather
@@ -439,7 +440,7 @@ def test_ctrl_c_leaves_the_old_output(place, tmp_path):
         until = time.monotonic() + 60
         while len(list(tmp_path.iterdir())) == 1 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
-        assert [path.name for path in tmp_path.glob(".*")] == [".out.txt.aside"]
+        assert len(list(tmp_path.glob(".out.txt.aside-*"))) == 1
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         assert process.stderr is not None and process.stderr.read().startswith(b"Engine: ")
@@ -461,6 +462,18 @@ def test_links_stay_links_and_devices_stay_devices(tmp_path, capsys):
     write_lines(Path("-"), ["a", "b"])
     assert capsys.readouterr().out == "a\nb\n"
     assert {path.name for path in tmp_path.iterdir()} == {"real.txt", "link.txt", "pipe"}
+
+
+def test_two_at_once_don_t_write_into_each_other_s_file(tmp_path):
+    def lines() -> Iterator[str]:
+        yield "first"
+        write_lines(tmp_path / "out.txt", ["second"] * 3)
+        assert (tmp_path / "out.txt").read_text() == "second\n" * 3
+        yield "first"
+
+    write_lines(tmp_path / "out.txt", lines())
+    assert (tmp_path / "out.txt").read_text() == "first\nfirst\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
 
 
 # -- score and evaluate -----------------------------------------------------------------------------------
@@ -558,6 +571,20 @@ def test_tokenisation_is_that_of_the_model_or_what_is_asked_for(place, capsys):
     assert "|tok:none|" in signature("--hypothesis", files[1], files[1], "--tokenize", "none")
 
 
+def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp_path, capsys, monkeypatch):
+    make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
+    (tmp_path / "long").write_text("a b c " * 9 + "\n")
+    (tmp_path / "source").write_text("a b\n")
+    monkeypatch.delattr(Translator, "translate")
+    files = place / "test.src", place / "test.tgt"
+    for typed, sentence in {
+        (place / "one", *files, "--tokenize", "words"): "There is no tokenisation 'words'",
+        (tmp_path / "short", tmp_path / "source", tmp_path / "long"): "Target text 1 has ",
+    }.items():
+        status, _, said = run(capsys, "evaluate", *typed)
+        assert status == 2 and sentence in said
+
+
 def test_json_of_nothing_measurable_is_json(place, tmp_path, capsys):
     (tmp_path / "blank").write_text("\n\n")
     text = output(capsys, "evaluate", place / "one", tmp_path / "blank", tmp_path / "blank", "--json")
@@ -569,6 +596,10 @@ def test_a_byte_order_mark_counts_for_nothing_in_a_score(place, tmp_path, capsys
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + (place / "test.tgt").read_bytes())
     found = evaluated(capsys, "--hypothesis", tmp_path / "marked", place / "test.tgt")["scores"]
     assert [score["value"] for score in found] == pytest.approx([100, 100, 0])
+    for name, text in {"gold.mrg": "(S (N cats) (V run))", "parses": "(S (N cats) (V run))", "a.prm": "# none"}.items():
+        (tmp_path / name).write_text(f"\ufeff{text}\n", encoding="utf-8")
+    files = tmp_path / "parses", tmp_path / "gold.mrg"
+    assert evaluated(capsys, "--hypothesis", *files, "--evalb", tmp_path / "a.prm")["all"]["F1"] == 100
 
 
 # -- average and info -------------------------------------------------------------------------------------
@@ -651,6 +682,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one --input test.scr": "test.scr does not exist; did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
     "translate one --input test.src --output ./test.src": "is the file that is read",
+    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
     "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
     "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
     "translate one --input test.src --output data": "--output data is a folder; name a file in it.",
@@ -701,6 +733,8 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
 def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
     _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
     assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
+    _, _, said = run(capsys, "translate", place / "one", "--input", place)
+    assert said == f"transduce: {place} is a folder; name a file in it.\n"
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

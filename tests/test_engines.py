@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -297,8 +298,7 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(traine
     assert len(list(cache.iterdir())) == 2
 
 
-@pytest.mark.usefixtures("cache")
-def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd):
+def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch, capfd):
     """One matrix of the converted model is wrong: it must be noticed, and our own search must take its place."""
 
     def damaged(model: Seq2Seq, *rest: object) -> None:
@@ -314,6 +314,7 @@ def test_an_engine_that_translates_worse_is_not_used(trained, monkeypatch, capfd
     assert "Our own search is used." in capfd.readouterr().err
     monkeypatch.setattr(making, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
+    assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
     with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
         transduce.load(trained, engine="ctranslate2")
 
@@ -361,6 +362,15 @@ def test_who_was_first_is_believed(trained, cache):
     [kept] = cache.iterdir()
     assert fast._make(trained, describe(trained).config, kept, 1) == fast._kept(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
+
+
+def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
+    for name, age in {".abc.aside-1": 2 * fast.LEFT, ".abc.aside-2": 0}.items():
+        (cache / name).mkdir(parents=True)
+        (cache / name / "model.bin").touch()
+        os.utime(cache / name, (time.time() - age,) * 2)
+    transduce.load(trained)
+    assert [path.name for path in cache.glob(".*")] == [".abc.aside-2"]
 
 
 @pytest.mark.parametrize(

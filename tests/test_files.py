@@ -33,7 +33,7 @@ IMPORTS = """
 import os, signal, sys
 from pathlib import Path
 from transduce.errors import UserError
-from transduce.files import publish, verify, write_folder, write_text
+from transduce.files import publish, verify, write_file, write_folder, write_text
 """
 
 
@@ -254,7 +254,11 @@ def rust():
     import numpy
     with write_folder(parent / "new") as aside:
         save_file({"w": numpy.zeros(100_000)}, aside / "weights")
-for write in (new, again, text, rust):
+def stream():
+    with write_file(parent / "old" / "weights") as file:
+        for _ in range(8):
+            file.write(b"n" * 100_000)
+for write in (new, again, text, rust, stream):
     try:
         write()
     except UserError as error:
@@ -268,10 +272,11 @@ def check_full(result: subprocess.CompletedProcess[str], parent: Path, reason: s
     assert result.returncode == 0, result.stderr
     said = result.stdout.splitlines()
     assert [line.split(":")[0] for line in said] == [
-        f"There is no room for {parent / name}" for name in ("new", "old", "old/weights", "new")
+        f"There is no room for {parent / name}" for name in ("new", "old", "old/weights", "new", "old/weights")
     ]
     assert "needs at least 10,000,000 bytes" in said[0]
     assert "needs at least 400,000 bytes" in said[2]
+    assert "needs at least 0 bytes" not in said[4]
     assert all(reason in line and "make room" in line for line in said)
 
 

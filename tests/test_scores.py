@@ -54,6 +54,13 @@ def test_intervals_hold_the_score_and_are_the_same_again():
     assert score(hypotheses, references) == found
 
 
+def test_an_interval_ends_where_scores_end():
+    hypotheses, references = ["a b c d e", "x", "y z w q v"], ["a b c d e", "u", "y z w q v"]
+    found = by_name(hypotheses, references)
+    assert all(0 <= each.low <= each.high for each in found.values())
+    assert found["BLEU"].high == found["chrF2"].high == 100
+
+
 def test_the_tokenisation_is_in_the_signature_and_counts():
     hypotheses, references = ["Yes, he said so."], ["Yes , he said so ."]
     tokenised, plain = (by_name(hypotheses, references, tokenize=name)["BLEU"] for name in ("13a", "none"))

@@ -199,6 +199,20 @@ def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest
     assert DataConfig().placeholders == "auto"
 
 
+def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):
+    """Whether it is written with the ones or with the others, and `score` says what `evaluate` says."""
+    model, written = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS), []
+    for name, text in {"raw.en": "a b {0}", "raw.de": "{0} b a", "seen.en": f"a b {A}", "seen.de": f"{A} b a"}.items():
+        (tmp_path / name).write_text(text + "\n")
+    for name in ("raw", "seen"):
+        files = tmp_path / f"{name}.en", tmp_path / f"{name}.de"
+        status, found, _ = run(capsys, "score", model, *files, "--json")
+        measured = json.loads(run(capsys, "evaluate", model, *files, "--json")[1])["perplexity"]
+        written.append(json.loads(found))
+        assert status == 0 and measured["num_tokens"] == written[-1]["num_tokens"]
+    assert written[0] == written[1]
+
+
 def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
     """Which tries the beam's other hypotheses where the best one lacks something."""
     model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS)

@@ -246,6 +246,17 @@ def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
             ask()
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokenizer, tmp_path):
+    config = replace(model_config(tokenizer), positions=positions, max_positions=4)
+    model = build(config)
+    convert(model, config, tmp_path, "float32")
+    engine = CTranslate2Engine(tmp_path, "float32", max_positions(config), threads=1)
+    with pytest.raises(UserError, match="split it into shorter ones") as refused:
+        Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model])).translate(["red " * 5000])
+    assert ("--engine torch" in str(refused.value)) == (positions == "sinusoidal")
+
+
 def test_mistakes_are_sentences(translator):
     with pytest.raises(UserError, match="Text 2 holds a line break"):
         translator.translate(["dog", "a\nb"])

@@ -95,8 +95,10 @@ def write_file(path: Path | str) -> Iterator[BinaryIO]:
     path, written = Path(path), 0
     try:
         with _file_aside(path) as file:
-            yield file
-            written = file.tell()
+            try:
+                yield file
+            finally:
+                written = file.tell()
     except OSError as error:
         raise (_no_room(path, written, error) if is_full(error) else _no_access(path, error)) from error
 
@@ -263,4 +265,4 @@ def _no_room(path: Path, needed: int, error: BaseException) -> UserError:
 
 
 def _no_access(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path} can't be written: {error.strerror}; choose another place.")
+    return UserError(f"{path} can't be written: {error.strerror or error}; choose another place.")

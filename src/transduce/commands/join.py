@@ -37,4 +37,4 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     check_output(output, [])
     joined = translating.join_translations(shards, output)
     say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
-    say_flags(joined.flags.lines, joined.flags.counts)
+    say_flags(joined.flags)

@@ -1,13 +1,13 @@
 """What a command writes: lines into a file that is whole or absent, lines to the standard output, a small table."""
 
 import io
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from transduce.corpus.plain import suffixes
 from transduce.errors import UserError
+from transduce.files import write_file
 
 STANDARD_OUTPUT = Path("-")
 
@@ -56,22 +56,15 @@ def write_bytes(output: Path, content: bytes) -> None:
 
 
 def _write(output: Path, parts: Iterable[bytes]) -> None:
-    in_place = output.exists() and not output.is_file()  # a pipe or a device, which can't be replaced
-    place = output if in_place else output.resolve()  # a link goes on to point to the file
-    aside = place if in_place else place.with_name(f".{place.name}.aside")
-    try:
-        with aside.open("wb") as file:
+    if not output.exists() or output.is_file():
+        with write_file(output.resolve()) as file:  # a link goes on to point to the file
             file.writelines(parts)
-            file.flush()
-            if not in_place:
-                os.fsync(file.fileno())
-        if not in_place:
-            aside.replace(place)
+        return
+    try:
+        with output.open("wb") as file:  # a pipe or a device, which can't be replaced
+            file.writelines(parts)
     except OSError as error:
         raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
-    finally:
-        if not in_place:
-            aside.unlink(missing_ok=True)
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -20,10 +20,11 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
     """
     given = parse_assignments(assignments)
     from transduce.corpus.pairs import read_pairs
+    from transduce.decoding.documents import score_texts
     from transduce.decoding.engines.support import ENCODER
     from transduce.decoding.loading import load  # torch: too slow for --help
 
     pairs = list(read_pairs([source, target]))
     exact = load(model, given, engine="auto" if (model / ENCODER).exists() else "torch")
-    for each in exact.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
+    for each in score_texts(exact, [pair.source for pair in pairs], [pair.target for pair in pairs]):
         print(json_format.dumps(each._asdict()) if json else f"{each.log_prob:.4f}")

@@ -17,7 +17,7 @@ from transduce.profiling import phase
 
 if TYPE_CHECKING:
     from transduce.decoding.glossary import Term
-    from transduce.decoding.lines import Form
+    from transduce.decoding.lines import Flags, Form
     from transduce.decoding.translator import Translation, Translator
 
 DOCUMENTS = (".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")  # others are lines
@@ -29,7 +29,6 @@ MEANINGS = {
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have something that is too long to be translated, and is as it was",
 }
-SHOWN = 10  # numbers of lines
 
 
 def translate(
@@ -94,7 +93,7 @@ def translate(
     from transduce.decoding.loading import load  # too slow for --help
 
     if not shard:
-        check_output(output, [input])
+        check_output(output, [input, *([str(glossary)] if glossary else [])])
     form = Form(n_best, sentences, alignment, json)
     suffix, compression = suffixes(input)
     is_document = suffix in DOCUMENTS
@@ -120,7 +119,7 @@ def translate(
         return
     if workers is not None:
         raise UserError("--workers is for --on ray.")
-    if not is_document and input != "-" and not Path(input).exists():
+    if not is_document and input != "-" and (Path(input).is_dir() or not Path(input).exists()):
         next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
@@ -161,7 +160,7 @@ def _scaled(
     if on:
         joined = translate_on_ray(job, input, output, address=read_address(on), workers=workers)
         say(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {output}")
-        say_flags(joined.flags.lines, joined.flags.counts)
+        say_flags(joined.flags)
         return
     part = read_shard(shard)
     plan = translating.plan_translation(job, input, output, part.count)
@@ -175,7 +174,7 @@ def _scaled(
     lines = telling(translating.shard_lines(input, begin, end), "lines read")
     record = translator.translate(part, lines)
     say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
-    say_flags(record.flags.lines, record.flags.counts)
+    say_flags(record.flags)
 
 
 def _document(
@@ -189,6 +188,7 @@ def _document(
     redo: bool,
 ) -> None:
     from transduce.decoding.documents import translate_document
+    from transduce.decoding.lines import Flags
 
     translated = translate_document(
         translator, content, name, data.source, data.target, redo=redo, glossary=terms, longest=data.max_length
@@ -197,10 +197,9 @@ def _document(
     say(f"{translated.texts:,} texts translated")
     if not translated.texts and not redo:
         say("Nothing in it lacks a translation; --redo translates what has one already.")
-    flags: dict[str, list[int]] = {}
+    flags = Flags()
     for line, found in translated.flagged:
-        for flag in found:
-            flags.setdefault(flag, []).append(line)
+        flags.note(found, line)
     say_flags(flags)
 
 
@@ -218,19 +217,18 @@ def _lines(
 
 def _texts(translations: "Iterable[Translation]", form: "Form") -> Iterator[str]:
     """The lines to write, while telling how far it is and at the end which need a look."""
-    from transduce.decoding.lines import written
+    from transduce.decoding.lines import Flags, written
 
-    flags: dict[str, list[int]] = {}
+    flags = Flags()
     for number, translation in enumerate(telling(translations, "lines translated"), 1):
-        for flag in translation.flags:
-            flags.setdefault(flag, []).append(number)
+        flags.note(translation.flags, number)
         yield written(translation, form)
     say_flags(flags)
 
 
-def say_flags(flags: Mapping[str, Sequence[int]], counts: Mapping[str, int] | None = None) -> None:
-    """How many texts need a look, why, and in which lines the first of them are; counts: where not all lines are."""
-    for flag, lines in flags.items():
-        count = counts[flag] if counts else len(lines)
-        some = ", ".join(map(str, lines[:SHOWN])) + (", …" if count > SHOWN else "")
+def say_flags(flags: "Flags") -> None:
+    """How many texts need a look, why, and in which lines the first of them are."""
+    for flag, count in flags.counts.items():
+        lines = flags.lines[flag]
+        some = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
         say(f"{count:,} {MEANINGS[flag]}: line{'s' * (count > 1)} {some}")

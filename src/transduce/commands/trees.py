@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.config import parse_assignments
-from transduce.corpus.plain import read_lines
+from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.corpus.trees import ROOTS, read_trees
 from transduce.errors import UserError
 from transduce.files import to_json
@@ -40,7 +40,7 @@ def evaluate_trees(
     if hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
-        scores = score_brackets(map(str, gold), read_lines(hypothesis), parameters)
+        scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
         from transduce.parsing.parser import Parser, measure

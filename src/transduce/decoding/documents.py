@@ -28,10 +28,10 @@ from transduce.corpus.placeholders import (
 )
 from transduce.corpus.placing import copied, restore
 from transduce.corpus.segments import Segments, join, shorten, split, whole
-from transduce.corpus.stand_ins import stand_in, strays
+from transduce.corpus.stand_ins import both, stand_in, strays
 from transduce.decoding.alignment import Link
 from transduce.decoding.glossary import Term
-from transduce.decoding.translator import CHUNK, Translation, Translator
+from transduce.decoding.translator import CHUNK, Scored, Translation, Translator
 
 # Flags of what needs a look, beside those that a sentence has.
 LOST = "placeholders"  # not everything that isn't text is in the translation exactly once
@@ -210,6 +210,17 @@ def translate_texts(
         found |= zip(places, translations, strict=True)
     made = plan.assemble([found[place] for place in range(len(plan.sentences))], n_best)
     return made if align else list(map(_without_links, made))
+
+
+def score_texts(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
+    """How probable each target is as the translation of its source, one sentence each: as `Translator.score`.
+
+    A model that knows placeholders by stand-ins is asked about these, where both sides have the same.
+    """
+    if translator.tokenizer.has_stand_ins and len(sources) == len(targets):
+        shown = [both(*pair) or pair for pair in zip(sources, targets, strict=True)]
+        sources, targets = [source for source, _ in shown], [target for _, target in shown]
+    return translator.score(sources, targets)
 
 
 def _without_links(made: Translation) -> Translation:

@@ -1,15 +1,17 @@
-"""Files of lines, however many: each line's translation, and the line that is written of it."""
+"""Files of lines, however many: each line's translation, the line that is written of it, and which need a look."""
 
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from transduce.config import DataConfig
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation, Translator
+
+KEPT = 10  # lines of each flag
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,27 @@ class Form:
     def objects(self) -> bool:
         """Whether a line is written as a JSON object."""
         return self.json or self.alignment or self.n_best > 1
+
+
+@dataclass
+class Flags:
+    """Lines that need a look: how many by flag, and the first of them."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def note(self, flags: Iterable[str], line: int) -> None:
+        """Count the flags of a line."""
+        for flag in flags:
+            self.counts[flag] = self.counts.get(flag, 0) + 1
+            if len(known := self.lines.setdefault(flag, [])) < KEPT:
+                known.append(line)
+
+    def add(self, later: Self) -> None:
+        """Count those of lines that follow."""
+        for flag, number in later.counts.items():
+            self.counts[flag] = self.counts.get(flag, 0) + number
+            self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:KEPT]
 
 
 def translate_all(

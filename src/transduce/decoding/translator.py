@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from transduce.config import DecodeConfig
 from transduce.decoding.alignment import Link, Weights, find_links
+from transduce.decoding.engines.ctranslate2 import POSITIONS
 from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, penalty
 from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
 from transduce.errors import UserError
@@ -285,7 +286,7 @@ class Translator:
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         most = self.engine.max_positions
-        other = "" if self.engine.name.startswith("torch") else ", or try --engine torch"
+        other = ", or try --engine torch" if self._own and most == POSITIONS else ""  # which may know any
         for row, number in zip(rows, numbers, strict=True):
             if most is not None and len(row) + 1 > most:
                 raise UserError(

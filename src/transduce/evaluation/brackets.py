@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from transduce.corpus.plain import read_lines
+from transduce.corpus.plain import read_lines, without_byte_order_mark
 from transduce.corpus.trees import (
     CLOSE,
     OPEN,
@@ -214,7 +214,7 @@ def read_parameters(file: str) -> Parameters:
     sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
     numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # the last two change no score
-    for number, line in enumerate(read_lines(file), start=1):
+    for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
         if line.startswith("#") or len(line.strip()) < 3:
             continue
         name, *values = line.split()

@@ -4,6 +4,7 @@ Scores can be compared only between texts that were tokenised alike, so these re
 tokenise it themselves; the signature says how.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -47,6 +48,11 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
         _score(name, results[name][0].score, results[name][0].mean, results[name][0].ci, signature)
         for name, signature in signatures.items()
     ]
+
+
+def check_tokenisation(tokenize: str) -> None:
+    """Raise UserError for an option of `score` that is unknown, or can't be used here, before there is an output."""
+    _metrics(tokenize)
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> float:
@@ -99,8 +105,10 @@ def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison
 
 
 def _score(name: str, value: float, mean: float, half_width: float, signature: str) -> Score:
-    """sacreBLEU's interval lies around the mean of the resamples, which is not quite the score."""
-    return Score(name, float(value), max(0.0, float(mean - half_width)), float(mean + half_width), signature)
+    """sacreBLEU's interval lies around the mean of the resamples, also where it goes beyond what there can be."""
+    most = math.inf if name == "TER" else 100.0
+    low, high = max(0.0, float(mean - half_width)), min(most, float(mean + half_width))
+    return Score(name, float(value), low, high, signature)
 
 
 def _metrics(tokenize: str) -> dict[str, Metric]:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from transduce.bundle import Bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.corpus.pairs import Pair
-from transduce.corpus.stand_ins import both
-from transduce.decoding.documents import translate_texts
+from transduce.decoding.documents import score_texts, translate_texts
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import Translation, Translator, shared_tokenizer
+from transduce.decoding.translator import Scored, Translation, Translator, shared_tokenizer
 from transduce.evaluation.perplexity import Perplexity, perplexity
-from transduce.evaluation.scores import Score, bleu, score
+from transduce.evaluation.scores import Score, bleu, check_tokenisation, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.loop import Validation
@@ -35,23 +34,20 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources and compare with the targets; several models are an ensemble.
 
-    Raises UserError for models with different vocabularies and for no pairs.
+    Raises UserError for models with different vocabularies, for no pairs, and before it translates for an unknown
+    tokenisation and for what is too long.
     """
+    check_tokenisation(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    found = _perplexity(score_texts(translator, sources, references), references)
     began = time.monotonic()
     masked = tokenizer.has_stand_ins
     translations = translate_texts(translator, sources, None) if masked else translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
-    seen = [both(*pair[:2]) or pair[:2] for pair in pairs] if masked else [pair[:2] for pair in pairs]
-    return Evaluation(
-        translations,
-        score(outputs, references, tokenize=tokenize),
-        _perplexity(translator, [source for source, _ in seen], [target for _, target in seen]),
-        seconds,
-    )
+    return Evaluation(translations, score(outputs, references, tokenize=tokenize), found, seconds)
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -78,7 +74,7 @@ def validation(
         if not pairs:
             return None
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
-        found = _perplexity(translator, sources, references)
+        found = _perplexity(translator.score(sources, references), references)
         if config.data.symbols:
             return Validation(found.per_token, None)
         outputs = [translation.text for translation in translator.translate(sources[few])]
@@ -88,6 +84,5 @@ def validation(
     return validate
 
 
-def _perplexity(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Perplexity:
-    scored = translator.score(sources, references)
+def _perplexity(scored: Sequence[Scored], references: Sequence[str]) -> Perplexity:
     return perplexity([each.log_prob for each in scored], [each.num_tokens for each in scored], references)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from transduce import bundle
 from transduce.config import DataConfig
 from transduce.corpus.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
 from transduce.decoding.engines.engine import Choice
 from transduce.decoding.glossary import read_glossary
-from transduce.decoding.lines import Form, translate_all, written
+from transduce.decoding.lines import Flags, Form, translate_all, written
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.translator import CHUNK
 from transduce.errors import UserError
@@ -29,7 +29,6 @@ from transduce.files import MANIFEST, digest, remove_leftovers, to_json, write_f
 from transduce.scale.shards import Plan, Shard, agree, complain_of_missing, read_plan
 
 KIND = "translate"
-KEPT = 10  # lines of each flag
 BLOCK = 1 << 20  # bytes copied at once
 
 
@@ -58,27 +57,6 @@ class Job:
                 for name, value in dataclasses.asdict(decode_config(config, self.options)).items()
             },
         }
-
-
-@dataclass
-class Flags:
-    """Lines that need a look: how many by flag, and the first of them."""
-
-    counts: dict[str, int] = dataclasses.field(default_factory=dict)
-    lines: dict[str, list[int]] = dataclasses.field(default_factory=dict)
-
-    def note(self, flags: Iterable[str], line: int) -> None:
-        """Count the flags of a line."""
-        for flag in flags:
-            self.counts[flag] = self.counts.get(flag, 0) + 1
-            if len(known := self.lines.setdefault(flag, [])) < KEPT:
-                known.append(line)
-
-    def add(self, later: Self) -> None:
-        """Count those of lines that follow."""
-        for flag, count in later.counts.items():
-            self.counts[flag] = self.counts.get(flag, 0) + count
-            self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:KEPT]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from transduce.model.transformer import Transformer
 from transduce.tokens.shortlist import Shortlist
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
-
-
 NEVER = -1e4  # added to the logit of what no search of ours proposes; float16 has it, too
 
 

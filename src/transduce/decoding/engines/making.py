@@ -63,6 +63,8 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             break
     else:
         say("Our own search is used.")
+        for file in out.iterdir():  # what is never loaded is not kept
+            file.unlink()
     (out / CHECK).write_text(to_json(check._asdict()), encoding="utf-8")
 
 
