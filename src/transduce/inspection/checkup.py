@@ -68,7 +68,7 @@ def named_lines(finding: Finding, first: int, most: int) -> str:
 
 def length_rows(examination: Examination) -> list[tuple[str, ...]]:
     """What lengths these shares of the texts don't exceed, as cells, for each side in characters and words."""
-    rows = [("", "median", "90 %", "99 %", "longest")]
+    rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
     for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
         for side, name in enumerate(("source", "target")):
             values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
