@@ -39,16 +39,25 @@ def texts_of(count: int, seed: int, stand_ins: str) -> tuple[list[str], list[str
 
 
 def make_model(
-    folder: Path, changed: dict[str, Any], *, joint: bool = True, held_out: int = 40, stand_ins: str = ""
+    folder: Path,
+    changed: dict[str, Any],
+    *,
+    joint: bool = True,
+    held_out: int = 40,
+    stand_ins: str = "",
+    symbols: bool = False,
 ) -> Path:
     """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
     sources, targets = texts_of(300, 0, stand_ins[:3])
     vocab_size = VOCABULARY + len(stand_ins)
-    tokenizer = Tokenizer.train(sources, targets, vocab_size=vocab_size, joint=joint, stand_ins=stand_ins)
+    tokenizer = Tokenizer.train(
+        sources, targets, vocab_size=vocab_size, joint=joint, stand_ins=stand_ins, symbols=symbols
+    )
     sizes = {
         "model.vocab_size": tokenizer.target_size,
         "model.source_vocab_size": 0 if joint else tokenizer.source_size,
         "data.joint": joint,
+        "data.symbols": symbols,
     }
     config = configure({**SIZES, **sizes, **changed})
     model, generator = build(config.model), torch.Generator().manual_seed(0)

@@ -51,6 +51,7 @@ LATE = {  # a line is translated at once: without torch by a fast engine, and wi
     ("decoding.loading", "decoding.engines.onnx"),
     ("decoding.loading", "decoding.engines.torch"),
     ("decoding.engines.fast", "decoding.engines.making"),
+    ("decoding.engines.support", "tokens.tokenizer"),
     ("decoding.lines", "decoding.documents"),
     ("corpus.pairs", "corpus.facing"),
     ("corpus.pairs", "corpus.tmx"),

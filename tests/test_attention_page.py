@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -334,6 +335,16 @@ def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, rec
         status, _, said = run(capsys, "attention", folder, "\u2603 \u6f22", "--out", out, "--mean")
         assert status == 0 and (f"lacks \u6f22; {out} has boxes" in said) == lacks
     assert not [each for each in recwarn if "Glyph" in str(each.message)]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_path, capsys):
+    out = tmp_path / f"x.{suffix}"
+    status, _, said = run(capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean")
+    assert status == 0, said
+    if suffix == "svg":
+        title = f"a {chr(0x2401)} dog \ufffd \ufffd"
+        assert title in "".join(ElementTree.parse(out).getroot().itertext())
 
 
 @pytest.mark.parametrize(

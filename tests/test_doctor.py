@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from command_line import run
 from corpora import write_texts
+from models import make_model
 from transduce.corpus import clean as cleaning
 from transduce.corpus import examination, phrasebook
 from transduce.corpus.clean import Cleaning, clean
@@ -61,7 +62,9 @@ from transduce.corpus.shifts import (
 from transduce.corpus.sides import Side, Sides
 from transduce.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.errors import UserError
+from transduce.export.exporting import export
 from transduce.files import ASIDE
+from transduce.tokens.tokenizer import Tokenizer
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
@@ -399,9 +402,46 @@ def test_what_is_mended_has_no_fault(corpus, capsys):
 
 
 def test_a_folder_of_bilingual_files_is_a_corpus(corpus, capsys):
-    shutil.copy(corpus, corpus.with_name("other.tsv"))
+    (corpus.parent / "deeper" / "still").mkdir(parents=True)
+    for name in ("one.tsv", "other.tsv"):
+        shutil.copy(corpus, corpus.parent / "deeper" / "still" / name)
+    corpus.unlink()
     status, out, _ = run(capsys, "doctor", corpus.parent, "--json", "--only", PLACEHOLDERS)
     assert (status, json.loads(out)["pairs"]) == (0, 2 * 300)
+
+
+def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
+    files = [tmp_path / name for name in ("a.tsv", "b.tsv")]
+    for file in files:
+        file.write_text("A dog.\t\n" * 3, encoding="utf-8")
+    page = tmp_path / "page.html"
+    said = run(capsys, "doctor", *files, "--only", NUMBERS, "--out", page)[1]
+    assert f"also in {files[0]}, lines 3; {files[1]}, lines 1, 2, 3\n" in said
+    assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(encoding="utf-8")
+    assert "also in lines 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS)[1]
+
+
+def test_a_length_that_is_not_counted_to_its_end_is_not_told_as_a_length(tmp_path, capsys):
+    (tmp_path / "long.tsv").write_text("a" * 9000 + "\t" + "b" * 4999 + "\n", encoding="utf-8")
+    page = tmp_path / "page.html"
+    said = run(capsys, "doctor", tmp_path / "long.tsv", "--out", page)[1]
+    assert "5,000 or more" in said and " 4,999" in said and "4,999 or" not in said
+    assert said.count("or more") == page.read_text(encoding="utf-8").count("or more") == 4
+
+
+def test_half_a_character_of_json_does_not_end_the_reading(tmp_path, capsys):
+    """What JSON says with an escape, and bytes that are not UTF-8, in the same file."""
+    rows = [rb'"a b", "c d"', rb'"a \ud83d", "c \udcff"', b'"e \xff", "f"', b'"g \xff\\ud83d", "h"', rb'"i", "j"']
+    lines = [b'{"source": %s, "target": %s}\n' % tuple(row.split(b", ")) for row in rows]
+    (tmp_path / "half.jsonl").write_bytes(b"".join(lines))
+    out = tmp_path / "kept.jsonl"
+    status, said, _ = run(capsys, "doctor", tmp_path / "half.jsonl", "--json", "--fix", out, "--only", CHARACTERS)
+    report = json.loads(said)
+    assert status == 0 and not report["stopped"] and report["pairs"] == 5
+    found = {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()}
+    assert found == {CHARACTERS: [2, 4], ENCODING: [3]}
+    assert out.read_bytes() == lines[0] + lines[4]
+    assert [row["line"] for row in map(json.loads, written(Path(f"{out}.left-out.jsonl")))] == [2, 3, 4]
 
 
 def written(file: Path) -> list[str]:
@@ -577,6 +617,12 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     (tmp_path / "other.tsv").write_text("ka lo Ж\tzu fe\nka Ж\tzu ж\n", encoding="utf-8")
     report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
     assert report["uncovered"] == {"Ж": 2, "ж": 1}
+    model = (vocabulary / "tokenizer.model").read_bytes()
+    for file in vocabulary.glob("tokenizer*"):
+        file.unlink()
+    Tokenizer(model, pieces=[["<pad>", "<s>", "</s>", "<unk>", "\u2581ka", "\u2581", "\u2581k", "k"]]).save(vocabulary)
+    report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
+    assert report["uncovered"].keys() >= {"Ж", "ж", "l"} and "k" not in report["uncovered"]
 
 
 @pytest.mark.parametrize(
@@ -626,6 +672,18 @@ def test_requirements_are_read(requirement):
     assert match and (match["name"], match["least"], match["extra"]) == ("a-b", "1.2", "x")
 
 
+@pytest.mark.parametrize("form", ["onnx", "ctranslate2"])
+def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
+    out = tmp_path / "out"
+    export(make_model(tmp_path / "model", {}), form, out)
+    status, said, _ = run(capsys, "doctor", out)
+    assert status == 0 and "all whole" in said
+    assert "fast engine" not in said and "exports to" not in said  # which are for models
+    next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
+    status, said, _ = run(capsys, "doctor", out)
+    assert status == 1 and "export the model again" in said
+
+
 def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     tiny = ["data.vocab_size=290", "model.d_model=8", "model.d_ff=8", "model.num_heads=1", "train.steps=2"]
     layers = ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "train.save_every=1", "data.max_tokens=200"]
@@ -637,6 +695,7 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     (model / f".left{ASIDE}1").mkdir()
     assert f"rm -r '{model}/.left{ASIDE}1'" in run(capsys, "doctor", model)[1]
     (model / f".left{ASIDE}1").rmdir()
+    (model / "checkpoints" / "step-00000001.bak").mkdir()  # somebody's copy
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
     assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from transduce import bundle
 from transduce.config import STAND_INS, ModelConfig, RunConfig, configure, options
 from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.placeholders import intact
+from transduce.corpus.trees import ALL_MARKS
 from transduce.decoding.documents import translate_texts
 from transduce.decoding.engines import making
 from transduce.decoding.engines.support import FORMATS, TABLE, Format, unknown_to
@@ -52,6 +54,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "pre": {"model.norm": "pre"},
     "learned": {"model.positions": "learned", "model.max_positions": 80},
     "dot": {"model.attention": "dot", "model.d_k": 4, "model.d_v": 6},
+    "separate symbols": {},
 }
 
 
@@ -63,6 +66,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def get(name: str) -> Path:
         folder = place / name.replace(" ", "-")
         made = {"joint": "separate" not in name, "stand_ins": STAND_INS if "stand-ins" in name else ""}
+        made["symbols"] = "symbols" in name
         return folder if folder.exists() else make_model(folder, MODELS[name], **made)
 
     return get
@@ -100,6 +104,7 @@ def test_what_is_refused_is_what_the_table_says(models):
         "pre": ["ctranslate2", "argos", "onnx"],
         "learned": ["ctranslate2", "argos", "onnx"],
         "dot": ["onnx"],
+        "separate symbols": ["ctranslate2", "huggingface", "onnx"],
     }
     other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive"}
     for option, value in other.items():
@@ -107,10 +112,24 @@ def test_what_is_refused_is_what_the_table_says(models):
         for form in FORMATS:
             assert option in unknown_to(form, config)
     for form in FORMATS:
-        trees = configure({"data.symbols": True, "data.joint": False})
-        assert "trees" in unknown_to(form, trees) or "data.joint" in unknown_to(form, trees)
         assert not unknown_to(form, configure({"model.d_k": 64, "model.d_v": 64}))  # what 0 stands for
     assert set(TABLE) <= {option.name for option in options()}
+
+
+def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, capsys):
+    """Symbols that are no trees are translated to like anything else."""
+    folder = make_model(tmp_path / "model", {}, joint=False, symbols=True)
+    assert "ctranslate2, huggingface, onnx" in run(capsys, "info", folder)[1]
+    tokenizer = Tokenizer.train(["ka lo"], [f"(S {ALL_MARKS} NN )"], vocab_size=300, joint=False, symbols=True)
+    for name in tokenizer.save(folder):
+        assert name.startswith("tokenizer.")
+    for form in FORMATS:
+        with pytest.raises(UserError, match=f"{form}: it makes trees, by a search of its own: `transduce parse`"):
+            export(folder, form, tmp_path / "out")
+    assert "CTranslate2 can't serve it: it makes trees" in run(capsys, "doctor", folder)[1]
+    (folder / "tokenizer.target.model").write_bytes(b"damaged")
+    status, said, _ = run(capsys, "doctor", folder)
+    assert status == 1 and "tokenizer.target.model" in said
 
 
 # -- the proof ---------------------------------------------------------------------------------------------
@@ -191,6 +210,15 @@ def test_only_a_tie_may_be_decided_otherwise(models, monkeypatch):
         proof.prove(model, pairs[place : place + 50], says(outputs[place : place + 50]), exact=True)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_others_read_otherwise_keeps_no_model_from_being_exported(form, models, tmp_path):
+    odd = ["\u2581ka", "ka </s> lo", "<unk>", ">>de<< ka lo", "<pad> ka"]
+    pairs = [Pair(text, text, Origin("a test", 1)) for text in (*odd, "ka >>de<<", "<b> ka", "ka lo")]
+    assert export(models("post"), form, tmp_path / "out", pairs=pairs).sentences == 3
+    with pytest.raises(UserError, match=r"no sentence .* to compare on"):
+        export(models("post"), form, tmp_path / "other", pairs=pairs[:5])
+
+
 def test_what_is_not_exact_is_judged_by_bleu(models):
     model, texts = bundle.load(models("post")), reverse_texts(200, seed=3)[0]
     ours = greedy(model, texts)
@@ -267,13 +295,21 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
 # -- used as README.md says ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["ctranslate2", "huggingface", "onnx"])
-@pytest.mark.parametrize("name", ["post", "separate", "stand-ins"])
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        *product(["ctranslate2", "huggingface", "onnx"], ["post", "separate", "stand-ins"]),
+        *product(["ctranslate2", "onnx"], ["learned"]),
+    ],
+)
 def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monkeypatch, capsys):
     export(models(name), form, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     [program] = re.findall("```python\n(.*?)```", card, re.DOTALL)
     texts = reverse_texts(5, seed=8)[0]
+    if name == "learned":  # up to the last position that it knows
+        texts[4] = " ".join(reverse_texts(300, seed=5)[0])[:85]
+        assert 60 < len(bundle.load(models(name)).tokenizer.encode_source(texts[4:])[0]) < 80
     monkeypatch.chdir(tmp_path / "out")
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
     capsys.readouterr()
@@ -356,6 +392,10 @@ def test_export_as_a_command(models, tmp_path, capsys):
     }.items():
         status, _, error = run(capsys, "export", models("post"), *arguments)
         assert status == 2 and why in error
+    (tmp_path / "empty.tsv").touch()
+    for command in (["export", models("post"), "--to", "onnx"], ["import", tmp_path]):
+        status, _, error = run(capsys, *command, "--out", tmp_path / "x", "--valid", tmp_path / "empty.tsv")
+        assert status == 2 and "empty.tsv holds no sentence" in error
     assert not (tmp_path / "x").exists()
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "config.toml").write_bytes((models("post") / "config.toml").read_bytes())
@@ -567,6 +607,10 @@ def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tm
         ({"decoder_start_token_id": None}, "decoder_start_token_id = None"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id = -1"),
         ({"decoder_start_token_id": 1000}, "the id 1000, but there are"),
+        ({"share_encoder_decoder_embeddings": "no"}, "share_encoder_decoder_embeddings is true or false, not no"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config = "),
+        ({"max_position_embeddings": 8}, "can't be used by transformers, so that nothing was compared"),
+        ({"max_position_embeddings": None}, "can't be used by transformers, so that nothing was compared"),
     ],
 )
 def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
@@ -576,6 +620,41 @@ def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_p
     with pytest.raises(UserError, match=why):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("described", "why"),
+    [
+        (b"[" * 100_000, r"tokenizer_config\.json can't be read"),
+        (b'{"pad_token": {"lstrip": false}}', r"vocab\.json lacks the piece"),
+        (b'{"source_lang": ["en"]}', "data.source must be a text"),
+        (b'{"separate_vocabs": true}', "can't be used by transformers"),
+    ],
+)
+def test_a_damaged_description_is_named(described, why, marians, tmp_path):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    (folder / "tokenizer_config.json").write_bytes(described)
+    with pytest.raises(UserError, match=why):
+        import_model(folder, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
+def test_what_is_stored_in_half_precision_is_compared_in_whole_and_quantised_weights_are_refused(
+    dtype, marians, tmp_path
+):
+    """transformers would compute in what the configuration names."""
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    weights = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"}))
+    if dtype == torch.int8:
+        with pytest.raises(UserError, match="quantised weights can't be imported"):
+            import_model(folder, tmp_path / "model", pairs=sentences())
+        return
+    found = import_model(folder, tmp_path / "model", pairs=sentences()).proof
+    assert found and found.same == found.sentences
 
 
 @pytest.mark.parametrize("ids", [["</s>", "7"], ["</s>", None], ["</s>", -1], ["<unk>", 0], ["another", 0]])

@@ -2,7 +2,7 @@
 
 import json as json_format
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,9 +92,13 @@ def _rules(options: Options) -> "Rules":
 
 
 def _uncovered(examination: "Examination", vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Characters that are spelt in bytes, and how many there are: by a vocabulary, or by one learnt from the corpus."""
+    """Characters without a piece, and how many there are: in a vocabulary, or in one learnt from the corpus.
+
+    They are spelt in bytes; in an imported vocabulary they are unknown.
+    """
     import numpy as np
 
+    from transduce.config import UNK
     from transduce.tokens.tokenizer import COVERAGE, Tokenizer
 
     counts = examination.characters.copy()
@@ -112,7 +116,7 @@ def _uncovered(examination: "Examination", vocabulary: Path | None) -> list[tupl
     ):
         characters = [chr(code) for code in np.flatnonzero(counts[side])]
         for character, ids in zip(characters, encode(characters), strict=True):
-            if any(piece.startswith("<0x") for piece in pieces(ids)):
+            if UNK in ids or any(piece.startswith("<0x") for piece in pieces(ids)):
                 found[character] = found.get(character, 0) + int(counts[side, ord(character)])
     return sorted(found.items(), key=lambda item: -item[1])
 
@@ -125,6 +129,7 @@ def _print(
     files: Sequence[str],
 ) -> None:
     from transduce.corpus.rules import ENCODING
+    from transduce.inspection.checkup import length_rows, named_lines
 
     pairs, faulty = examination.pairs, examination.faulty
     languages = " to ".join(code or "?" for code in examination.rules.languages)
@@ -144,24 +149,16 @@ def _print(
         for pair in each.examples[:SHOWN]:
             print(f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}")
         if each.number > SHOWN:
-            lines = [origin.line for origin in each.lines[SHOWN : SHOWN + 8]]
-            print(f"  also in lines {', '.join(map(str, lines))}{' …' if each.number > SHOWN + 8 else ''}")
+            print(f"  also in {named_lines(each, SHOWN, 8)}")
         if each.rule == ENCODING:
             print("  A file that is in another encoding as a whole: convert it first, iconv -f WINDOWS-1252 -t UTF-8")
     print()
-    print_table([("lengths", "median", "90 %", "99 %", "longest"), *_length_rows(examination)])
+    headings, *rest = length_rows(examination)
+    print_table([("lengths", *headings[1:]), *rest])
     if uncovered:
         named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE])
         more = f" and {len(uncovered) - RARE:,} more" if len(uncovered) > RARE else ""
-        print(f"\n{len(uncovered):,} characters are spelt in bytes: {named}{more}")
-
-
-def _length_rows(examination: "Examination") -> Iterator[tuple[str, ...]]:
-    from transduce.corpus.examination import quantiles
-
-    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
-        for side, name in enumerate(("source", "target")):
-            yield (f"{name}, {unit}", *(f"{value:,}" for value in quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))))
+        print(f"\n{len(uncovered):,} characters have no piece of their own: {named}{more}")
 
 
 def _cut(text: str) -> str:
@@ -173,6 +170,8 @@ def _cut(text: str) -> str:
 def _as_json(
     examination: "Examination", found: Sequence["Finding"], uncovered: Sequence[tuple[str, int]], seconds: float
 ) -> dict[str, Any]:
+    from transduce.inspection.checkup import length_rows
+
     return {
         "pairs": examination.pairs,
         "faulty": examination.faulty,
@@ -192,7 +191,7 @@ def _as_json(
             for each in found
         },
         "stretches": [stretch._asdict() for stretch in examination.stretches],
-        "lengths": {row[0]: row[1:] for row in _length_rows(examination)},
+        "lengths": {row[0]: row[1:] for row in length_rows(examination)[1:]},
         "uncovered": dict(uncovered),
     }
 

@@ -35,12 +35,12 @@ def doctor(
 ) -> None:
     """Say what this machine, a model folder or a corpus lacks, and what mends it.
 
-    Without an argument it looks at the machine; at a model folder, every file of which is compared with the manifest;
-    or at a corpus, which is read once. The exit status is 1 if a folder is damaged.
+    Without an argument it looks at the machine; at a model folder or an export, every file of which is compared with
+    the manifest; or at a corpus, which is read once. The exit status is 1 if a folder is damaged.
 
     Args:
-        what: A model folder, or one that prepare wrote; or a corpus: two line-aligned text files, or bilingual files
-            or a folder of them, as for --train.
+        what: A model folder, an export, or what prepare wrote; or a corpus: two line-aligned text files, or
+            bilingual files or a folder of them, as for --train.
         source: Language code of the source, such as en; found out from the text if it isn't given, but for a .tmx.
         target: Language code of the target, such as de; likewise.
         test: A test set, none of whose sentences should be in the corpus.
@@ -83,7 +83,7 @@ def _is_corpus(what: tuple[str, ...]) -> bool:
     if len(what) != 1 or not (folder := Path(what[0])).is_dir():
         return bool(what)
     ours = any((folder / name).exists() for name in (bundle.CONFIG, MANIFEST))
-    return not ours and any(suffixes(path.name)[0] in TOGETHER for path in folder.iterdir())
+    return not ours and any(suffixes(path.name)[0] in TOGETHER for path in folder.rglob("[!.]*"))
 
 
 def _print(facts: Iterable["Fact"]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from transduce.commands.recipes import Files
+from transduce.commands.recipes import Files, pairs_in
 from transduce.decoding.engines.support import Format
 from transduce.errors import UserError
 
@@ -32,15 +32,14 @@ def export(
         compute_type: What ctranslate2 and argos compute in: float32, int8, int8_float32, int16, float16, bfloat16 …
         valid: Other sentences to compare on, with their translations: two text files or one bilingual file.
     """
-    from transduce import bundle
-    from transduce.corpus.pairs import read_pairs  # torch: too slow for --help
+    from transduce import bundle  # torch: too slow for --help
     from transduce.export.exporting import export as run
 
     began = time.monotonic()
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten; give another folder with --out.")
     data = bundle.read_config(model).data
-    proof = run(model, to, out, compute_type, list(read_pairs(valid, (data.source, data.target))) if valid else [])
+    proof = run(model, to, out, compute_type, pairs_in(valid, data.source, data.target))
     for line in proof.report():
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

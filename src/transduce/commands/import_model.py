@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from transduce.commands.recipes import Files, FromCode, ToCode
+from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
 from transduce.errors import UserError
 
 
@@ -29,17 +29,14 @@ def import_model(
         valid: Sentences to compare on, with translations: two text files or one bilingual file; by default the
             phrasebook's, which are English, or German for a model that translates from German.
     """
-    from transduce.corpus.pairs import read_pairs  # torch: too slow for --help
-    from transduce.export.importing import import_model as run
+    from transduce.export.importing import import_model as run  # torch: too slow for --help
 
     began = time.monotonic()
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten; give another folder with --out.")
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.")
-    imported = run(
-        folder, out, source, target, list(read_pairs(valid, (source or "src", target or "tgt"))) if valid else []
-    )
+    imported = run(folder, out, source, target, pairs_in(valid, source or "src", target or "tgt"))
     for line in imported.proof.report() if imported.proof else ["Not compared: pip install 'transduce[export]' first."]:
         print(line)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

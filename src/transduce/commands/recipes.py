@@ -4,13 +4,16 @@ import difflib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from transduce.config import parse_assignments, read_recipe
 from transduce.errors import UserError
 from transduce.languages import languages_of
+
+if TYPE_CHECKING:
+    from transduce.corpus.pairs import Pair
 
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 FromCode = Annotated[str, Parameter(name="--from")]
@@ -44,6 +47,16 @@ def by_names(given: Mapping[str, Any], train: Sequence[str]) -> dict[str, Any]:
     named = {"data.source", "data.target"} & given.keys()
     found = None if named else languages_of(train)
     return {**given, "data.source": found[0], "data.target": found[1]} if found else {**given}
+
+
+def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
+    """What --valid names, to compare on; none without it. Raises UserError if it holds nothing."""
+    from transduce.corpus.pairs import read_pairs  # too slow for --help
+
+    pairs = list(read_pairs(valid, (source, target))) if valid else []
+    if valid and not pairs:
+        raise UserError(f"--valid {' '.join(valid)} holds no sentence; name a text, or leave it out.")
+    return pairs
 
 
 def read_text(recipe: str) -> tuple[str, str]:

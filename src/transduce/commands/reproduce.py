@@ -119,7 +119,7 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     loaded = bundle.load(model)
     refuse_parser(loaded.tokenizer, loaded.folder)
     for number, text in enumerate(texts, 1):
-        for name, use in attention_of(loaded.model, loaded.tokenizer, text).uses.items():
+        for name, use in attention_of(loaded.model, loaded.tokenizer, text, loaded.config.decode).uses.items():
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{TITLES[name]}: {text}")
             say(f"Written: {path}")

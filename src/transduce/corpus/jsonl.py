@@ -1,6 +1,7 @@
 """Pairs as JSON, one object per line: {"source": "A dog runs.", "target": "Ein Hund läuft."}."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +10,15 @@ from transduce.corpus.undecoded import UNDECODED, readable
 from transduce.errors import UserError
 
 KEYS = (("source", "target"), ("src", "tgt"))
+HALF = re.compile("[\ud800-\udfff]")
 
 
 def read_jsonl(file: str, languages: tuple[str, str], *, lenient: bool = False) -> Iterator[tuple[str, str]]:
     """The two texts of every object: under the codes of the languages, "source" and "target", or "src" and "tgt".
 
     They may lie one level deeper, under "translation". Other keys are not read. A blank line is a
-    pair of two empty texts. Raises UserError for a line that is not such an object. lenient: as for `read_lines`.
+    pair of two empty texts. Raises UserError for a line that is not such an object. lenient: as for `read_lines`, and
+    half a character is U+FFFD.
     """
     for line, text in enumerate(without_byte_order_mark(read_lines(file, lenient=lenient)), start=1):
         if not text.strip():
@@ -23,9 +26,14 @@ def read_jsonl(file: str, languages: tuple[str, str], *, lenient: bool = False) 
             continue
         record = _pair_in(_parse(file, line, text), file, line)
         source, target = _keys(record, languages, file, line)
-        whole = lenient and UNDECODED.search(text) and _pair_in(_parse(file, line, readable(text)), file, line)
-        _check_encodable("".join((whole or record)[key] for key in (source, target)), file, line)
-        yield record[source], record[target]
+        texts = record[source], record[target]
+        if not lenient:
+            _check_encodable("".join(texts), file, line)
+        else:  # a byte that isn't UTF-8 is told from half a character by reading without such bytes
+            plain = _pair_in(_parse(file, line, readable(text)), file, line) if UNDECODED.search(text) else record
+            if HALF.search(plain[source] + plain[target]):
+                texts = HALF.sub("\ufffd", plain[source]), HALF.sub("\ufffd", plain[target])
+        yield texts
 
 
 def with_target(text: str, target: str, languages: tuple[str, str]) -> str:

@@ -9,20 +9,24 @@ from rich.filesize import decimal
 
 from transduce import bundle, preparation
 from transduce.config import RunConfig
-from transduce.decoding.engines.support import formats, unknown_to
+from transduce.decoding.engines.support import ENCODER, formats, unknown
 from transduce.doctor.fact import Fact
 from transduce.errors import UserError
 from transduce.files import ASIDE, MANIFEST, digest, read_manifest
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
-    """Of a model folder, or of one that `prepare` wrote; raises UserError for any other."""
+    """Of a model folder, an export, or what `prepare` wrote; raises UserError for any other."""
+    finished = (folder / MANIFEST).exists()
     if preparation.is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
+    if finished and ((folder / ENCODER).exists() or not (folder / bundle.CONFIG).exists()):
+        yield from _files(folder, "export the model again, into another folder")
+        return
     config, named = bundle.read_config(folder), quote(str(folder))
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
-    finished, whole = (folder / MANIFEST).exists(), bundle.checkpoints(folder)
+    whole = bundle.checkpoints(folder)
     if finished:
         yield from _files(folder, f"take it from another copy, or train again into another folder than {folder}")
     else:
@@ -66,7 +70,7 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
     """What can translate with it, and where it can go."""
-    if why := unknown_to("ctranslate2", config):
+    if why := unknown("ctranslate2", folder, config):
         yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {why}; torch does")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"

@@ -8,7 +8,7 @@ from transduce import bundle
 from transduce.bundle import Bundle
 from transduce.config import RunConfig
 from transduce.corpus.pairs import Pair
-from transduce.decoding.engines.support import Format, unknown_to, unknown_tokenizer
+from transduce.decoding.engines.support import Format, unknown
 from transduce.decoding.held_out import held_out
 from transduce.errors import UserError
 from transduce.export import argos, ctranslate2, huggingface, onnx
@@ -40,7 +40,7 @@ def refusal(form: Format, folder: Path, config: RunConfig) -> str:
     """Why a model can't be exported to a format; empty if it can."""
     if not (folder / MANIFEST).exists():
         return f"the training of {folder} is not finished"
-    return unknown_to(form, config) or unknown_tokenizer(form, folder)
+    return unknown(form, folder, config)
 
 
 def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Proof:

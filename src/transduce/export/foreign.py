@@ -29,6 +29,7 @@ MUST_BE = {  # what our model is; what a configuration doesn't say is as Marian'
     "normalize_before": False,
     "normalize_embedding": False,
     "add_final_layer_norm": False,
+    "quantization_config": None,
 }
 SIZES = (
     *("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
@@ -121,6 +122,8 @@ def _sides(folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
     vocabulary = _read_vocabulary(folder / marian.VOCABULARY, names.values())
     file = folder / marian.TARGET_VOCABULARY
     shared = config.get("share_encoder_decoder_embeddings", True)
+    if type(shared) is not bool:
+        raise UserError(f"{folder / marian.CONFIG}: share_encoder_decoder_embeddings is true or false, not {shared}.")
     targets = _read_vocabulary(file, names.values()) if not shared and file.exists() else vocabulary
     pad, eos, unk = (targets[name] for name in names.values())
     start = config.get("decoder_start_token_id", pad)
@@ -163,7 +166,7 @@ def _name(described: Mapping[str, Any], token: str) -> str:
     """How a special piece is called, which may be said in an object of its own."""
     usual = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     found = described.get(token) or usual[token]
-    return str(found["content"] if isinstance(found, dict) else found)
+    return str(found.get("content") if isinstance(found, dict) else found)
 
 
 def _tokenizer(folder: Path, target: Side, source: Side | None) -> Tokenizer:
@@ -266,15 +269,19 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
             f'trust it, let transformers write {marian.WEIGHTS} into a folder NEW: python -c "{program}"'
         )
     try:
-        return load_file(file)
+        weights = load_file(file)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{file} can't be read: {error}; use another copy.") from None
+    for name, weight in weights.items():
+        if not weight.is_floating_point():
+            raise UserError(f"{file}: {name} is of {weight.dtype}; quantised weights can't be imported.")
+    return weights
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file} can't be read: {error}; is this a Marian model in Hugging Face's form?") from None
     if not isinstance(value, dict):
         raise UserError(f"{file} is damaged: it is not an object; use another copy.")

@@ -66,7 +66,9 @@ def open_peer(folder: Path, never: Sequence[int] = ()) -> Peer:
     logging.disable_progress_bar()
     with warnings.catch_warnings(action="ignore"):  # it would like sacremoses, which it doesn't use here
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
-    network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
+    network = MarianMTModel.from_pretrained(
+        str(folder), local_files_only=True, torch_dtype=torch.float32
+    ).eval()  # whatever it is stored in
 
     def translate(texts: Sequence[str], longest: int) -> list[Output]:
         lengths = [len(tokenizer(text).input_ids) for text in texts]

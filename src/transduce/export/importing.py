@@ -10,6 +10,7 @@ from transduce.bundle import Bundle
 from transduce.config import PAD, UNK
 from transduce.corpus.pairs import Pair
 from transduce.decoding.held_out import phrases
+from transduce.errors import UserError
 from transduce.export import huggingface
 from transduce.export.foreign import Marian, read
 from transduce.export.proof import SENTENCES, Proof, prove
@@ -49,7 +50,15 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     never = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     german = theirs.config.data.source.startswith("de")
     texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(SENTENCES)]
-    return prove(imported, texts, huggingface.open_peer(original, never), exact=True)
+    try:
+        return prove(imported, texts, huggingface.open_peer(original, never), exact=True)
+    except UserError:
+        raise
+    except Exception as error:  # of any class that transformers, or what it uses, has for a folder that it can't use
+        raise UserError(
+            f"{original} can't be used by transformers, so that nothing was compared, nor written: "
+            f"{type(error).__name__}: {' '.join(str(error).split())}"
+        ) from None
 
 
 def _card(folder: Path, theirs: Marian, proof: Proof | None) -> str:

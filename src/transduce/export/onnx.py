@@ -37,7 +37,7 @@ for line in sys.stdin:
     memory = dict(zip([each.name for each in encoder.get_outputs()], encoder.run(None, {{"source": ids}})))
     past = {{each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32) for each in state}}
     tokens = [{begin}]
-    while tokens[-1] != {end} and len(tokens) < ids.size + 50:
+    while tokens[-1] != {end} and len(tokens) < {most}:
         log_probs, *after = decoder.run(None, {{"tokens": np.array(tokens[-1:]), **memory, **past}})
         past = dict(zip(past, after))
         log_probs[:, {never}] = -np.inf  # what stands for padding, a beginning and what is unknown
@@ -55,7 +55,9 @@ def usage(model: Bundle) -> str:
     if tokenizer.is_foreign:  # whose ids are not SentencePiece's
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
-    return text + PROGRAM.format(names=names, begin=BOS, end=EOS, never=[PAD, BOS, UNK])
+    shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"
+    most = f"min({most}, {shape.max_positions})" if shape.positions == "learned" else most
+    return text + PROGRAM.format(names=names, begin=BOS, end=EOS, never=[PAD, BOS, UNK], most=most)
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001

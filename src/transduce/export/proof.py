@@ -3,6 +3,7 @@
 Both search greedily, for every library ends a beam by another rule.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,9 @@ TIE = 1e-3  # in log-probability: two tokens that rounding may decide between
 SAME = 0.99  # of the sentences, at least, come out token for token
 LOSS = 0.3  # BLEU, at most, of what is not exact
 SIGNIFICANT = 0.05
+# In a source: SentencePiece alone takes a literal U+2581 for a space, and transformers such names for pieces, a code of
+# a language too. Ours doesn't, and no export could.
+READ_OTHERWISE = re.compile("\u2581|</?s>|<pad>|<unk>|^>>.*<<")
 
 
 class Output(NamedTuple):
@@ -101,10 +105,18 @@ def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> P
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """Those with a source that is neither blank nor too long; raises UserError if there are none."""
+    """Those with a source that is neither blank, too long, nor READ_OTHERWISE; raises UserError if there are none.
+
+    What reads an imported vocabulary here reads as the others do.
+    """
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     most = min(LONGEST, translator.engine.max_positions or LONGEST)
-    fitting = [pair for pair, ids in zip(pairs, sources, strict=True) if pair.source.strip() and len(ids) < most]
+    odd = re.compile("(?!)") if translator.tokenizer.is_foreign else READ_OTHERWISE
+    fitting = [
+        pair
+        for pair, ids in zip(pairs, sources, strict=True)
+        if pair.source.strip() and len(ids) < most and not odd.search(pair.source)
+    ]
     if not fitting:
         raise UserError(
             f"There is no sentence of fewer than {most} tokens to compare on: name a text with --valid, and nothing "

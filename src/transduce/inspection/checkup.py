@@ -1,10 +1,12 @@
 """What the doctor says of a corpus: one HTML page that needs nothing beside itself and runs no script."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
-from transduce.corpus.examination import Examination, Finding, Ints, Misaligned, quantiles
+from transduce.corpus.examination import LONGEST, Examination, Finding, Ints, Misaligned, quantiles
 from transduce.inspection.page import document, section, shown
 
 EXAMPLES = 5  # of each rule
@@ -17,7 +19,7 @@ WIDE, HIGH = 600, 150  # of a drawing, in its own units
 def checkup_page(
     name: str, examination: Examination, found: Sequence[Finding], uncovered: Sequence[tuple[str, int]]
 ) -> str:
-    """The page of a corpus; uncovered: characters, and how often they occur, that are spelt in bytes."""
+    """The page of a corpus; uncovered: characters, and how often they occur, that have no piece of their own."""
     languages = " to ".join(code or "?" for code in examination.rules.languages)
     share = examination.faulty / examination.pairs
     summary = f"{examination.pairs:,} pairs, {languages}; {examination.faulty:,} of them ({share:.2%}) have a fault"
@@ -54,6 +56,26 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
     return f"<ul>{items}</ul>" if stretches else ""
 
 
+def named_lines(finding: Finding, first: int, most: int) -> str:
+    """Where some of its pairs stand, from the given place on: numbers of lines, by file if they stand in several."""
+    several = len({origin.file for origin in finding.lines}) > 1
+    named = [
+        f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
+        for file, origins in groupby(finding.lines[first : first + most], key=attrgetter("file"))
+    ]
+    return "; ".join(named) + " …" * (finding.number > first + most)
+
+
+def length_rows(examination: Examination) -> list[tuple[str, ...]]:
+    """What lengths these shares of the texts don't exceed, as cells, for each side in characters and words."""
+    rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
+    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
+        for side, name in enumerate(("source", "target")):
+            values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
+            rows.append((f"{name}, {unit}", *(f"{value:,}" + " or more" * (value == LONGEST) for value in values)))
+    return rows
+
+
 def _finding(finding: Finding) -> str:
     """Examples, and where the others are."""
     rows = "\n".join(
@@ -61,11 +83,9 @@ def _finding(finding: Finding) -> str:
         f'<td dir="auto">{_text(pair.source)}</td><td dir="auto">{_text(pair.target)}</td></tr>'
         for pair in finding.examples[:EXAMPLES]
     )
-    lines = ", ".join(str(origin.line) for origin in finding.lines[:LINES])
-    more = " …" if finding.number > LINES else ""
     return (
         f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; '
-        f'lines {lines}{more}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
+        f'{shown(named_lines(finding, 0, LINES))}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
     )
 
 
@@ -75,12 +95,12 @@ def _text(text: str) -> str:
 
 def _lengths(examination: Examination) -> str:
     """Histograms of both sides, one above the other, and what shares of the texts don't exceed."""
-    rows = []
-    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
-        for side, name in enumerate(("source", "target")):
-            values = "".join(f'<td class="number">{v:,}</td>' for v in quantiles(counts[side], (0.5, 0.9, 0.99, 1.0)))
-            rows.append(f"<tr><th>{name}, {unit}</th>{values}</tr>")
-    head = "<tr><th></th><th>median</th><th>90 %</th><th>99 %</th><th>longest</th></tr>"
+    headings, *found = length_rows(examination)
+    head = f"<tr>{''.join(f'<th>{heading}</th>' for heading in headings)}</tr>"
+    rows = [
+        f"<tr><th>{name}</th>" + "".join(f'<td class="number">{value}</td>' for value in values) + "</tr>"
+        for name, *values in found
+    ]
     return (
         f"<figure>{_histogram(examination.lengths)}<figcaption>Pairs by characters: the source above the line, the "
         f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead>'
@@ -115,7 +135,7 @@ def _characters(examination: Examination, uncovered: Sequence[tuple[str, int]]) 
     different = [int(np.count_nonzero(side)) for side in examination.characters]
     said = f"{different[0]:,} different ones in the source, {different[1]:,} in the target."
     if uncovered:
-        said += f" {len(uncovered):,} would be spelt in bytes, for they are rare or not in the vocabulary:"
+        said += f" {len(uncovered):,} have no piece of their own, for they are rare or not in the vocabulary:"
     items = "".join(_character(character, count) for character, count in uncovered[:RARE])
     more = " …" if len(uncovered) > RARE else ""
     return f'<p>{said}</p><p class="characters">{items}{more}</p>'

@@ -46,7 +46,7 @@ class Attention(NamedTuple):
 
 
 @torch.inference_mode()
-def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig | None = None) -> Attention:
+def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
     """Translate `text`, then force the translation through the model and keep where each piece looked.
 
     Raises UserError as a Translator does, for a blank text, and for a kind of model that attends to nothing.
@@ -54,7 +54,6 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     if not text.strip():
         raise UserError("A blank sentence has no attention to look at; give one with words.")
     steps: list[Expansion] = []
-    config = config or DecodeConfig()
     translator = Translator(TorchEngine([model], watch=steps.append), tokenizer, config)
     (translation,) = translator.translate([text], n_best=config.beam_size)
     search = search_tree(steps, tokenizer, config, END)

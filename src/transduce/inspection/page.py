@@ -16,8 +16,13 @@ DRAW = 'transduce.draw(document.getElementById("drawing"), JSON.parse(document.g
 
 
 def shown(text: str) -> str:
-    """`text` for HTML and SVG: escaped, with pictures of control characters in their stead."""
-    return html.escape(text.translate(_PICTURES))
+    """`text` for HTML and SVG: escaped, and drawable."""
+    return html.escape(drawable(text))
+
+
+def drawable(text: str) -> str:
+    """With pictures of control characters in their stead, and U+FFFD for half a character."""
+    return text.translate(_PICTURES)
 
 
 def section(heading: str, content: str) -> str:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from transduce.errors import UserError
 from transduce.inspection.maps import AttentionUse
+from transduce.inspection.page import drawable
 from transduce.journal import say
 from transduce.tokens.tokenizer import SPACE
 
@@ -65,7 +66,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
         figure.colorbar(axes.images[0], ax=grid, fraction=0.05 if alone else 0.02).ax.tick_params(
             labelsize=8 if alone else 5
         )
-        figure.suptitle(textwrap.fill(title, 100 if columns > 2 else 50), fontsize=9, parse_math=False)
+        figure.suptitle(textwrap.fill(drawable(title), 100 if columns > 2 else 50), fontsize=9, parse_math=False)
         dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
         with warnings.catch_warnings(record=True, action="always") as heard:
             figure.savefig(path, dpi=dpi, metadata=METADATA.get(path.suffix))
@@ -77,7 +78,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:
     axes.imshow(each.weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_title(each.title, fontsize=font + 1)
-    queries, keys = ([piece.lstrip(SPACE) or "␣" for piece in pieces] for pieces in (use.queries, use.keys))
+    queries, keys = ([drawable(piece).lstrip(SPACE) or "␣" for piece in pieces] for pieces in (use.queries, use.keys))
     axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=font, parse_math=False)
     axes.set_yticks(range(len(queries)), queries, fontsize=font, parse_math=False)
     axes.tick_params(length=0)

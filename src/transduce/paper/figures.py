@@ -72,7 +72,7 @@ def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
     """The table of positions, and the wavelengths of its channels."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[2, 1])
-    image = left.imshow(sinusoids(length, d_model), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
+    image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
     left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
     figure.colorbar(image, ax=left)
     right.semilogy(range(0, d_model, 2), wavelengths(d_model))

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from transduce.config import RunConfig
+from transduce.corpus.trees import are_of_trees
+from transduce.errors import UserError
 
 JOINT = "tokenizer.model"  # of a model folder, where one SentencePiece model serves both sides
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
@@ -33,13 +35,11 @@ TABLE = {
     "model.norm":              Known(ANY,              ANY,              ("post",),        ANY),
     "model.positions":         Known(ANY,              ANY,              ("sinusoidal",),  ANY),
     "model.source_vocab_size": Known(ANY,              ZERO,             ANY,              ANY),
-    "data.symbols":            Known(*4 * [(False,)]),
 }  # fmt: skip
 IN_WORDS = {
     "model.kind": "it knows Transformers only, not model.kind = {}",
     "model.experts": "it knows no experts (model.experts)",
     "model.source_vocab_size": "it has one vocabulary for both sides (data.joint)",
-    "data.symbols": "it translates, and this model makes trees (data.symbols)",
 }
 
 
@@ -54,14 +54,28 @@ def unknown_to(form: Format, config: RunConfig) -> str:
 
 def formats(folder: Path, config: RunConfig) -> list[Format]:
     """What the finished model of a folder can be exported to."""
-    return [form for form in FORMATS if not (unknown_to(form, config) or unknown_tokenizer(form, folder))]
+    return [form for form in FORMATS if not unknown(form, folder, config)]
 
 
-def unknown_tokenizer(form: Format, folder: Path) -> str:
-    """The same for the tokenizer of a model folder."""
+def unknown(form: Format, folder: Path, config: RunConfig) -> str:
+    """The same as `unknown_to`, for the model of a folder with its tokenizer."""
+    if config.data.symbols and _makes_trees(folder):
+        return "it makes trees, by a search of its own: `transduce parse`"
+    if why := unknown_to(form, config):
+        return why
     if form == "argos" and not (folder / JOINT).exists():
         return f"it has one SentencePiece model for both sides, and there is no {folder / JOINT}"
     return ""
+
+
+def _makes_trees(folder: Path) -> bool:
+    """Whether the targets are linearised trees; a damaged vocabulary, which is told of elsewhere, has none."""
+    from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
+
+    try:
+        return are_of_trees(Tokenizer.load(folder).target_symbols().values())
+    except UserError:
+        return False
 
 
 def _value(config: RunConfig, name: str) -> Any:
