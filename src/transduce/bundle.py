@@ -30,6 +30,7 @@ CONFIG, WEIGHTS, METRICS, CARD, JOURNAL = (
     "journal.jsonl",
 )
 CHECKPOINTS, DATA = "checkpoints", "data"
+CHECKPOINT = "step-" + 8 * "[0-9]"  # and no copy that somebody has made beside it
 
 
 class Bundle(NamedTuple):
@@ -78,7 +79,7 @@ def read_config(folder: Path) -> RunConfig:
 
 def checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a run after its first update, oldest first, whole or damaged."""
-    return sorted(path for path in (folder / CHECKPOINTS).glob("step-*") if step_of(path))
+    return sorted(path for path in (folder / CHECKPOINTS).glob(CHECKPOINT) if step_of(path))
 
 
 def step_of(checkpoint: Path) -> int:
