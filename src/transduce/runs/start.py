@@ -53,6 +53,7 @@ def start(
         model.to(device)
     if origin:
         model.load_state_dict(origin.model.state_dict())
+    say("Trying how a batch fits, and how long an update takes …")
     rehearsal = rehearse(model, prepared.mixture, config, device, ranks)
     config = _length(config, given, prepared.facts.pairs, rehearsal, fine_tuning=init is not None)
     decided = {**inherited, **given}
