@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from transduce.machine import features
+from transduce.machine import cores, features, free_memory
 from transduce.runs.start import has_bfloat16
 
 PRODUCTS = """
@@ -35,6 +35,19 @@ def test_products_of_many_shapes_take_no_more_memory():
         for few in (False, True)
     )
     assert few < many / 4
+
+
+def test_a_container_has_no_more_than_it_is_given(tmp_path):
+    many, much = cores(tmp_path), free_memory(tmp_path)
+    for quota, found in ("max 100000", many), ("50000 100000", 1), (f"{many * 100_000} 100000", many):
+        (tmp_path / "cpu.max").write_text(f"{quota}\n")
+        assert cores(tmp_path) == found
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("file 300\ninactive_file 200\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory(tmp_path) > 1000 or much < 1000
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert free_memory(tmp_path) == 500
 
 
 def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):

@@ -301,6 +301,8 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
             f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which cannot become {value} on the "
             "way; leave it out, or train into a new folder.\n"
         )
+    status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
+    assert status == 2 and "has a vocabulary of 300 pieces already: leave data.vocab_size out." in said
     changes = {"train__steps": 9, "train__keep_last": 4, "train__label_smoothing": 0.2, "model__dropout": 0.2}
     status, said = run(capsys, arguments(corpus, out, **changes))
     assert status == 0

@@ -118,6 +118,22 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     assert "There will be about 2 updates, and the learning rate rises for 9: give more" in capfd.readouterr().err
 
 
+def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):
+    limits = {"train__minutes": 0.02, "train__steps": 10**6, "train__cooldown": 50}
+    train(options(place, **limits, train__warmup=2), tmp_path / "short")
+    said = capfd.readouterr().err
+    assert re.search(r"for about [\d,]+ updates, and the learning rate falls in the last 50 of 1,000,000:", said)
+    assert "the learning rate rises" not in said
+    train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
+    assert "There will be about 5 updates, and the learning rate falls in the last 9" in capfd.readouterr().err
+
+
+def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):
+    nothing = {"data.valid": (), "data.holdout": 0}
+    train(options(place, train__patience=2, **nothing), tmp_path / "out")
+    assert "Warning     There is nothing to validate on, so that train.patience" in capfd.readouterr().err
+
+
 def test_precision_is_chosen_once(place, tmp_path):
     out = tmp_path / "out"
     given = {name: value for name, value in options(place).items() if name != "train.precision"}
@@ -273,6 +289,12 @@ def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path)
         train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 
+def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
+    train(options(place, **{"train.optimizer": "sgd", "train.steps": 2}), tmp_path / "first")
+    train(options(place, **{"train.steps": 2}), tmp_path / "second", init=tmp_path / "first", keep_optimizer=True)
+    assert bundle.read_config(tmp_path / "second").train.optimizer == "sgd"
+
+
 def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     data, corpus = tmp_path / "data", ["--train", *files(place, "train"), "--from", "ka", "--to", "zu"]
     status, said, _ = run(capsys, "prepare", *corpus, "--out", data, "data.vocab_size=300", "data.holdout=20")
@@ -282,6 +304,9 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     assert raw[0] == prepared[0] == 0
     assert "It has hardly learnt anything yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
+    status, _, said = run(capsys, "train", "--train", data, "--out", data, *ASSIGNMENTS)
+    check_sentence(status, said, "data exists and is not a training of transduce")
+    verify(data, hashes=True)
     assert not (tmp_path / "prepared/data").exists()
     assert bundle.read_config(tmp_path / "prepared").data.source == "ka"
     # A second start of the same command finds the prepared corpus again.

@@ -7,7 +7,6 @@ Without a manifest the training is not finished; its newest whole checkpoint is 
 """
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +30,7 @@ CONFIG, WEIGHTS, METRICS, CARD, JOURNAL = (
     "journal.jsonl",
 )
 CHECKPOINTS, DATA = "checkpoints", "data"
-STEP = re.compile("step-[0-9]+")  # a checkpoint; step-00012000.bak is somebody's copy
+CHECKPOINT = "step-" + 8 * "[0-9]"  # and no copy that somebody has made beside it
 
 
 class Bundle(NamedTuple):
@@ -80,7 +79,7 @@ def read_config(folder: Path) -> RunConfig:
 
 def checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a run after its first update, oldest first, whole or damaged."""
-    return sorted(path for path in (folder / CHECKPOINTS).glob("step-*") if STEP.fullmatch(path.name) and step_of(path))
+    return sorted(path for path in (folder / CHECKPOINTS).glob(CHECKPOINT) if step_of(path))
 
 
 def step_of(checkpoint: Path) -> int:

@@ -156,7 +156,9 @@ class TrainConfig:
     """How a model is trained (section 5 of the paper)."""
 
     steps: int = option(100_000, "updates", unit="updates", paper="100000", least=1)
-    minutes: float = option(0.0, "wall-clock budget; training stops at whichever comes first; 0: none", unit="minutes")
+    minutes: float = option(
+        0.0, "wall-clock budget of all starts; training stops at whichever comes first; 0: none", unit="minutes"
+    )
     warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
     cooldown: int = option(
         0, "updates before train.steps over which the learning rate falls to zero; 0: none", unit="updates", paper="0"

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import math
 import os
 import platform
 import threading
@@ -13,12 +14,34 @@ LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
 SPINS = "3000"  # some ten microseconds
 KERNELS = "64"  # a micro-batch has 39
 AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # what CTranslate2's kernels of that name need
+GROUP = Path("/sys/fs/cgroup")  # where a container sees its limits (version 2)
 NICE = 5  # a third of the time that a thread gets which does not come second
 
 
-def cores() -> int:
-    """CPU threads that are worth using."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def cores(group: Path = GROUP) -> int:
+    """CPU threads that are worth using: those that are allowed, but no more than a container is given the time of."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):  # there is no limit, or it is "max"
+        quota, period = map(int, (group / "cpu.max").read_text(encoding="ascii").split())
+        return max(1, min(allowed, math.ceil(quota / period)))
+    return allowed
+
+
+def free_memory(group: Path = GROUP) -> float:
+    """Bytes to be had on Linux, which ends a process that takes more, or than its container is given.
+
+    Elsewhere infinite: other systems swap.
+    """
+    free = math.inf
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+        cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        free = min(free, limit - used + cached)  # of files, which is handed back on need
+    return free
 
 
 def come_second() -> None:

@@ -76,7 +76,7 @@ class Ranks:
     def threads(self, wanted: int) -> int:
         """CPU threads of this process: as wanted (0: all), but the processes of a machine share its cores."""
         if self.local_world == 1:
-            return wanted or torch.get_num_threads()
+            return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
         return min(wanted or share, share)
 

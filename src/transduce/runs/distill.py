@@ -103,11 +103,8 @@ def _translated(
         if not journal.size:
             journal.write("distillation", **call)
         for pair, translation in zip(pairs, translations, strict=True):
-            made: dict[str, Value] = {
-                "source": pair.source,
-                "text": translation.text,
-                "cut": CUT in translation.flags,
-            }
+            cut = CUT in translation.flags
+            made: dict[str, Value] = {"source": pair.source, "text": translation.text, "cut": cut}
             journal.write("translation", **made)
             yield pair, made
 

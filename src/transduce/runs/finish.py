@@ -112,15 +112,5 @@ def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Pat
 
 def corpus_facts(facts: Facts) -> dict[str, Any]:
     """What the metrics say of the corpus."""
-    names = (
-        "source",
-        "target",
-        "corpora",
-        "pairs",
-        "held_out",
-        "left_out",
-        "source_tokens",
-        "target_tokens",
-        "seconds",
-    )
-    return {name: getattr(facts, name) for name in names}
+    left_out = "options", "files", "weights", "dropped"
+    return {name: value for name, value in vars(facts).items() if name not in left_out}

@@ -20,7 +20,7 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation import Prepared, is_prepared, open_prepared
 from transduce.ranks import ALONE, Ranks, spread
 from transduce.runs.evaluate import validation
-from transduce.runs.start import place
+from transduce.runs.start import check_vocabulary, place
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import checkpoint
 from transduce.training.checkpoint import TrainState, load_checkpoint
@@ -62,6 +62,7 @@ def continued(given: Mapping[str, Any], out: Path) -> Continued:
     found = {name: value for name, value in flatten(old).items() if name in fixed}
     config = configure(flatten(old), given, found)
     refuse_other_text(old.data, asked, out)
+    check_vocabulary(given, old.model.source_vocab_size or old.model.vocab_size, out)
     changes = differences(old, config)
     for name, (was, now) in changes.items():
         if name.startswith(FIXED) and name not in FREE:

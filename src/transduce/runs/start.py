@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,9 @@ from transduce.training.loop import micro_budget
 from transduce.training.optimizer import make_optimizer
 from transduce.training.rehearsal import Rehearsal, rehearse
 
+LEARNT = "data.tokenizer", "data.joint", "data.symbols"  # with the vocabulary
+OPTIMIZER = "train.optimizer"
+
 
 def start(
     given: Mapping[str, Any],
@@ -36,26 +39,30 @@ def start(
     """Prepare everything that a training needs in `out`, and say what is about to happen; rank 0 does it for all."""
     clear(out)
     origin = bundle.load(init) if init else None
-    inherited = {name: value for name, value in flatten(origin.config).items() if inherits(name)} if origin else {}
+    if origin:
+        check_same(origin, given, keep_optimizer)
+    known = flatten(origin.config) if origin else {}
+    inherited = {name: value for name, value in known.items() if inherits(name, keep_optimizer)}
     threads = ranks.threads(configure(given).train.threads)
     torch.set_num_threads(threads)
     prepared = prepared_corpus(configure(inherited, given), given, out, origin.tokenizer if origin else None, threads)
     config = _shape(prepared, inherited, given, out, device, threads)
     _check_positions(prepared, config)
-    if origin:
-        _check_same(origin, config, keep_optimizer)
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # which may be too large for one device
         model.to(device)
     if origin:
         model.load_state_dict(origin.model.state_dict())
+    say("Trying how a batch fits, and how long an update takes …")
     rehearsal = rehearse(model, prepared.mixture, config, device, ranks)
     config = _length(config, given, prepared.facts.pairs, rehearsal, fine_tuning=init is not None)
     decided = {**inherited, **given}
     if origin or prepared.folder != out / bundle.DATA:
         decided["data.vocab_size"] = config.data.vocab_size
-    for line in [*_announce(prepared, config, decided, rehearsal, device, ranks), *_too_short(config, rehearsal)]:
+    for line in _announce(prepared, config, decided, rehearsal, device, ranks):
         say(line)
+    for line in _warnings(prepared, config, given, rehearsal):
+        say(f"Warning     {line}")
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
         load_checkpoint(bundle.newest_whole(init), model, optimizer)
@@ -69,7 +76,6 @@ def clear(out: Path) -> None:
 
     Raises UserError if `out` holds anything else.
     """
-    remove_leftovers(out)
     found = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     begun = {path.name for path in (out / bundle.CHECKPOINTS).glob("[!.]*")}
     ours = {bundle.DATA} if is_prepared([str(out / bundle.DATA)]) else set()
@@ -77,14 +83,15 @@ def clear(out: Path) -> None:
         ours |= {bundle.CHECKPOINTS, JOINT, SOURCE, TARGET, PIECES}
     if found - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; give another folder with --out.")
+    remove_leftovers(out)
     for name in found - {bundle.DATA}:
         shutil.rmtree(out / name) if name == bundle.CHECKPOINTS else (out / name).unlink()
 
 
-def inherits(name: str) -> bool:
+def inherits(name: str, keep_optimizer: bool) -> bool:
     """Whether a model that is gone on from decides an option."""
-    vocabulary = "data.tokenizer", "data.joint", "data.symbols", "data.placeholders"
-    return name.startswith("model.") or name in ("data.source", "data.target", "data.bleu_tokenize", *vocabulary)
+    text = "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"
+    return name.startswith("model.") or name in (*text, *LEARNT) or (keep_optimizer and name == OPTIMIZER)
 
 
 def place(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
@@ -106,11 +113,7 @@ def prepared_corpus(
         for name, was in {**facts.options, "data.source": facts.source, "data.target": facts.target}.items():
             if name in given and given[name] not in (was, "auto"):
                 raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
-        pieces = prepared.tokenizer.source_size
-        if given.get("data.vocab_size", pieces) < pieces:
-            raise UserError(
-                f"{prepared.folder} has a vocabulary of {pieces:,} pieces; leave data.vocab_size out, or prepare again."
-            )
+        check_vocabulary(given, prepared.tokenizer.source_size, prepared.folder)
         if config.data.valid:
             raise UserError(
                 f"{prepared.folder} brings its own validation text; leave out --valid, or prepare it again."
@@ -185,12 +188,21 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
             )
 
 
-def _check_same(origin: bundle.Bundle, config: RunConfig, keep_optimizer: bool) -> None:
-    """Raise UserError if another shape or optimiser was asked for than that of the model to go on from."""
-    for name, (was, now) in differences(origin.config, config).items():
+def check_same(origin: bundle.Bundle, given: Mapping[str, Any], keep_optimizer: bool) -> None:
+    """Raise UserError if another vocabulary, shape or optimiser is asked for than that of the model to go on from."""
+    if keep_optimizer and not bundle.checkpoints(origin.folder):
+        raise UserError(f"{origin.folder} has no checkpoints, which hold the optimiser's state: no --keep-optimizer.")
+    check_vocabulary(given, origin.tokenizer.source_size, origin.folder)
+    for name, (was, now) in differences(origin.config, configure(flatten(origin.config), given)).items():
         shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
-        if shape or (keep_optimizer and name == "train.optimizer"):
+        if shape or name in LEARNT or (keep_optimizer and name == OPTIMIZER):
             raise UserError(f"{origin.folder} has {name} = {was}, which cannot become {now} on the way; leave it out.")
+
+
+def check_vocabulary(given: Mapping[str, Any], pieces: int, folder: Path) -> None:
+    """Raise UserError if fewer pieces are asked for than are learnt already; of more, the text had too few."""
+    if given.get("data.vocab_size", pieces) < pieces:
+        raise UserError(f"{folder} has a vocabulary of {pieces:,} pieces already: leave data.vocab_size out.")
 
 
 def _length(
@@ -239,6 +251,7 @@ def _announce(
     )
     cut = f"in {run.accumulate} micro-batches" if run.accumulate > 1 else "in one micro-batch"
     budget = f", at most {run.minutes:g} minutes" if run.minutes else ""
+    falls = f"cool-down {run.cooldown:,}, " if run.cooldown else ""
     per_epoch = rehearsal.updates_per_epoch
     seconds = min(run.steps * rehearsal.seconds_per_update, 60 * run.minutes or math.inf)
     return [
@@ -251,7 +264,7 @@ def _announce(
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
         f"{_padding(prepared, config):.1%} padding; {per_epoch:,} updates an epoch" + why("data.max_tokens"),
         f"Training    {run.steps:,} updates ({run.steps / per_epoch:.1f} epochs){budget}, warm-up {run.warmup:,}, "
-        f"{run.precision} on {place(config, device, ranks)}" + why("train.steps"),
+        f"{falls}{run.precision} on {place(config, device, ranks)}" + why("train.steps"),
         f"Time        about {duration(seconds)} (h:mm:ss) of updates, as it looks now"
         if math.isfinite(seconds)
         else "Time        shows once training has begun",
@@ -266,17 +279,23 @@ def _untold(config: RunConfig) -> list[str]:
     return ["Languages   not named; with --from and --to (such as en, de) a server, documents and exports know them"]
 
 
-def _too_short(config: RunConfig, rehearsal: Rehearsal) -> list[str]:
-    """A line if the time that was given is too short for the learning rate to rise and to fall again."""
-    run = config.train
-    updates = min(_updates(config, rehearsal), run.steps)
-    if updates > 2 * run.warmup:
-        return []
+def _warnings(prepared: Prepared, config: RunConfig, given: Mapping[str, Any], rehearsal: Rehearsal) -> Iterator[str]:
+    """What was asked for and won't be: a rate that rises and falls in the updates that there will be, patience."""
+    run, updates = config.train, _updates(config, rehearsal)
     limit = f"{run.minutes:g} minutes are enough for" if updates < run.steps else "There will be"
-    return [
-        f"Warning     {limit} about {updates:,.0f} updates, and the learning rate rises for "
-        f"{run.warmup:,}: give more, or lower train.warmup and data.max_tokens."
-    ]
+    updates = min(updates, run.steps)
+    if updates <= 2 * run.warmup:
+        yield (
+            f"{limit} about {updates:,.0f} updates, and the learning rate rises for {run.warmup:,}: give more, or "
+            "lower train.warmup and data.max_tokens."
+        )
+    elif run.cooldown and (updates < run.steps or run.cooldown > run.steps):
+        yield (
+            f"{limit} about {updates:,.0f} updates, and the learning rate falls in the last {run.cooldown:,} of "
+            f"{run.steps:,}: set train.steps to what there will be, and train.cooldown to a part of it."
+        )
+    if given.get("train.patience") and not prepared.facts.held_out:
+        yield f"There is nothing to validate on, so that train.patience ({run.patience}) ends nothing."
 
 
 def _updates(config: RunConfig, rehearsal: Rehearsal) -> float:

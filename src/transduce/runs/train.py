@@ -87,13 +87,15 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
     begun = (out / bundle.CONFIG).is_file()
-    known = json.loads((out / bundle.METRICS).read_text(encoding="utf-8")) if (out / MANIFEST).exists() else None
+    known = bundle.describe(out).metrics if begun and (out / MANIFEST).exists() else {}
     if known and "training" not in known:
-        raise UserError(f"{out} is an average of checkpoints; to go on from it: --init {out} --out ANOTHER.")
+        raise UserError(f"{out} is a model, not its training; to go on from it: --init {out} --out ANOTHER.")
     going = continued(given, out) if begun else None
     if going and known and (result := ended(going, known, out)):
         ranks.agree("")
         return result
+    if going and init:
+        say(f"The training in {out} goes on from its own checkpoints; --init is for its start.")
     with phase("start", whole=True):
         test = test_pairs(going.config if going else configure(given))
         if not begun:

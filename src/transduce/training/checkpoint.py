@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from transduce.bundle import step_of
+from transduce.bundle import CHECKPOINT, step_of
 from transduce.errors import UserError
 from transduce.files import verify, write_folder
 from transduce.model.build import load_weights
@@ -74,7 +74,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
 
 def checkpoints(folder: Path) -> list[Path]:
     """The checkpoints below `folder`, oldest first, whole or damaged."""
-    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+    return sorted(folder.glob(CHECKPOINT))
 
 
 def regular(folder: Path, save_every: int) -> list[Path]:

@@ -5,13 +5,13 @@ import dataclasses
 import math
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from transduce.config import RunConfig
 from transduce.errors import UserError
+from transduce.machine import free_memory
 from transduce.model.batch import make_batch
 from transduce.model.seq2seq import Seq2Seq
 from transduce.ranks import ALONE, Ranks
@@ -77,7 +77,7 @@ def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, devi
             return False
         total = torch.cuda.get_device_properties(device).total_memory
         return torch.cuda.max_memory_reserved(device) < 0.9 * total
-    free = _free_bytes()
+    free = free_memory()
     if free == math.inf:
         return True
     quarter = worst[: max(1, len(worst) // 4)]  # a CPU has no second chance: the system ends who takes too much
@@ -120,15 +120,6 @@ def _try(model: Seq2Seq, data: Mixture, batch: Indices, config: RunConfig, devic
 def _cells(data: Mixture, batch: Indices) -> int:
     source, target = data.lengths(batch)
     return len(batch) * int(source.max() + target.max() + 2)
-
-
-def _free_bytes() -> float:
-    """Memory to be had on Linux, which ends a process that takes more; elsewhere infinite: other systems swap."""
-    try:
-        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").strip().split("\n"))
-    except OSError:
-        return math.inf
-    return int(facts["MemAvailable"].removesuffix("kB")) * 1024
 
 
 def _peak_bytes() -> int:
