@@ -141,6 +141,8 @@ def test_markup_is_kept(server: Server) -> None:
     found = ask(server, '<p id="a">ka lo</p>\n<!-- ka --><script>ka</script>', format="html", alternatives=1)
     assert found["translatedText"] == f'<p id="a">{translated}</p>\n<!-- ka --><script>ka</script>'
     assert len(found["alternatives"]) == 1
+    plain, page = (ask(server, "ka lo mi", format=each, alternatives=3, scores=True) for each in ("text", "html"))
+    assert page == plain and len({plain["scores"], *plain["alternativeScores"]}) == 4
 
 
 def test_what_many_ask_for_at_once_is_answered_to_each(server: Server) -> None:
