@@ -44,7 +44,7 @@ def server(model: Path) -> Iterator[Server]:
     with serving(model, model.parent / "server.log", *DEADLINES) as server:
         yield server
     log = server.log.read_text("utf-8")
-    assert NONCE not in log and "Traceback" not in log, log
+    assert re.fullmatch(r"ka → zu: .*\nListening at .*\n", log), log  # whatever anybody sends
     assert server.process.returncode == 0
 
 
