@@ -536,6 +536,8 @@ def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
     assert "65535" in command(capsys, model, "--port", "99999")
     assert "both translate ka to zu" in command(capsys, model, model, "--port", "0", "--engine", "torch")
+    for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
+        assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
     for wrong in ("queue", "limits.queue", "limits.queues=1", "queue=1", "limits.queue=", "limits.queue=0"):
