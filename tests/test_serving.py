@@ -473,7 +473,10 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
         slow.sendall(FINE[:-10])
         server.get("/health")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(15) == 0
+        answer = receive(slow)
+        assert (answer.status, answer.error) == (503, "The server is ending; send this again later.")
+        assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(15) == 0
+    assert "Traceback" not in server.log.read_text()
 
 
 def test_too_many_connections(model: Path) -> None:

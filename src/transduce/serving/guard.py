@@ -2,6 +2,7 @@
 body of a request is read.
 """
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -79,6 +80,8 @@ class Guard:
                 await self._app(asked, received, watched)
         except RefusedError as error:
             await answer(error)
+        except asyncio.CancelledError:  # the server ends, and gives up what is not done yet
+            await answer(RefusedError(503, "The server is ending; send this again later.", 5))
         except Exception as error:  # which is noted without its message: that may hold what somebody wrote
             error = error.__cause__ if isinstance(error.__cause__, Exception) else error
             place = traceback.extract_tb(error.__traceback__)[-1]
