@@ -161,6 +161,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
+            "fileLimit": limits.document,  # bytes; ours alone
             "supportedFilesFormat": list(SUFFIXES),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
