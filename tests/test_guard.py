@@ -278,6 +278,23 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
 
 
+def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
+    other = Echo(gate=engine.gate)
+    served = {
+        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer), 100)
+        for source, each in (("en", engine), ("de", other))
+    }
+    text = "Guten Morgen, wie geht es dir?"
+    marked = f"<style>{'.the-story-of-the-day { color: white }' * 99}</style><p title='The story of this day'>{text}"
+    asked = {"source": "auto", "target": "zu"}
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for q, form in ((text, "text"), (text, "html"), (marked, "html")):
+            answer = asking.post("/translate", json=asked | {"q": q, "format": form})
+            assert answer.json()["detectedLanguage"]["language"] == "de", answer.text
+        assert asking.post("/translate_file", data=asked, files={"file": ("a.html", marked)}).status_code == 200
+    assert other.searched and not engine.searched
+
+
 # -- while the engine is busy
 
 
