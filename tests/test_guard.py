@@ -77,7 +77,8 @@ def test_everything_needs_a_key_but_the_page_and_health(
 ) -> None:
     app = guard(tokenizer, engine, read_keys(tmp_path / "keys"))
     page = {path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()}
-    free = {"/", "/health", "/drawing.js", "/drawing.css", *(f"/{name}" for name in page - {"index.html"})}
+    free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css"}
+    free |= {f"/{name}" for name in page - {"index.html"}}
     with client(app) as asking:
         seen = set()
         for route in app._app.routes:
@@ -87,7 +88,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
                 assert (status == 401) == (path not in free), (method, path, status)
                 assert asking.request(method, path, headers={"X-API-Key": key}).status_code not in (401, 403)
                 seen.add(path)
-        assert seen > free and {"/translate", "/download_file/x", "/docs", "/openapi.json", "/metrics"} < seen - free
+        assert seen > free and {"/translate", "/translate_file", "/docs", "/openapi.json", "/metrics"} < seen - free
         assert asking.get("/nowhere").status_code == 401  # which paths there are is nobody's business
 
 
@@ -275,6 +276,23 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
             assert asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code == 200
     with client(guard(tokenizer, engine, local=False)) as asking:
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
+
+
+def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
+    other = Echo(gate=engine.gate)
+    served = {
+        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer), 100)
+        for source, each in (("en", engine), ("de", other))
+    }
+    text = "Guten Morgen, wie geht es dir?"
+    marked = f"<style>{'.the-story-of-the-day { color: white }' * 99}</style><p title='The story of this day'>{text}"
+    asked = {"source": "auto", "target": "zu"}
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for q, form in ((text, "text"), (text, "html"), (marked, "html")):
+            answer = asking.post("/translate", json=asked | {"q": q, "format": form})
+            assert answer.json()["detectedLanguage"]["language"] == "de", answer.text
+        assert asking.post("/translate_file", data=asked, files={"file": ("a.html", marked)}).status_code == 200
+    assert other.searched and not engine.searched
 
 
 # -- while the engine is busy

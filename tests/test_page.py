@@ -486,6 +486,14 @@ def test_a_document_of_another_kind_is_refused_by_a_sentence(page: Page, tmp_pat
     assert not page.shows("#document-link") and not page.shows("#document-progress")
 
 
+def test_a_document_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) -> None:
+    page.run("XMLHttpRequest.prototype.send = () => { window.sent = true; }")
+    (tmp_path / "a.txt").write_bytes(b"ka\n" * (2 << 20))
+    page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
+    page.wait(lambda: page.text("#document-state") == "This document has 6,291,456 bytes; this server takes 4,194,304.")
+    assert not page.run("return window.sent") and not page.shows("#document-progress")
+
+
 def test_a_broken_document_shows_the_servers_sentence(page: Page, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"ka \xff lo\n")
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))

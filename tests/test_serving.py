@@ -44,7 +44,7 @@ def server(model: Path) -> Iterator[Server]:
     with serving(model, model.parent / "server.log", *DEADLINES) as server:
         yield server
     log = server.log.read_text("utf-8")
-    assert NONCE not in log and "Traceback" not in log, log
+    assert re.fullmatch(r"ka → zu: .*\nListening at .*\n", log), log  # whatever anybody sends
     assert server.process.returncode == 0
 
 
@@ -141,6 +141,8 @@ def test_markup_is_kept(server: Server) -> None:
     found = ask(server, '<p id="a">ka lo</p>\n<!-- ka --><script>ka</script>', format="html", alternatives=1)
     assert found["translatedText"] == f'<p id="a">{translated}</p>\n<!-- ka --><script>ka</script>'
     assert len(found["alternatives"]) == 1
+    plain, page = (ask(server, "ka lo mi", format=each, alternatives=3, scores=True) for each in ("text", "html"))
+    assert page == plain and len({plain["scores"], *plain["alternativeScores"]}) == 4
 
 
 def test_what_many_ask_for_at_once_is_answered_to_each(server: Server) -> None:
@@ -471,7 +473,10 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
         slow.sendall(FINE[:-10])
         server.get("/health")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(15) == 0
+        answer = receive(slow)
+        assert (answer.status, answer.error) == (503, "The server is ending; send this again later.")
+        assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(15) == 0
+    assert "Traceback" not in server.log.read_text()
 
 
 def test_too_many_connections(model: Path) -> None:
@@ -534,6 +539,8 @@ def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
     assert "65535" in command(capsys, model, "--port", "99999")
     assert "both translate ka to zu" in command(capsys, model, model, "--port", "0", "--engine", "torch")
+    for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
+        assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
     for wrong in ("queue", "limits.queue", "limits.queues=1", "queue=1", "limits.queue=", "limits.queue=0"):

@@ -1,5 +1,6 @@
 """`transduce serve`."""
 
+import ipaddress
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,7 +40,7 @@ def serve(
         keys: A file with the keys that may use the server; without it, whoever reaches it may.
         new_key: Make a key for somebody of this name, print it, add its hash to --keys, and end.
         insecure: Let everybody in who reaches a public address.
-        proxy: The address of a proxy whose X-Forwarded-For is to be believed; give --proxy again for more.
+        proxy: The address of a proxy, or its network, whose X-Forwarded-For is to be believed; --proxy again for more.
         engine: What searches, as for `transduce translate`.
         show_limits: Print what is accepted, and end.
         limit: limits.NAME=NUMBER: another limit; --limit again for more. They are listed by --show-limits.
@@ -66,6 +67,8 @@ def serve(
         return
     if not models:
         raise UserError("Name one model folder or more: transduce serve MODEL.")
+    for address in proxy:
+        _check_proxy(address)
     local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(
@@ -98,6 +101,16 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals:
         raise UserError(f"'{text}' is not a limit; limits are written limits.NAME=NUMBER.")
     return name, value
+
+
+def _check_proxy(address: str) -> None:
+    """Raises UserError for what no client's address could be."""
+    try:
+        ipaddress.ip_network(address)
+    except ValueError:
+        raise UserError(
+            f"'{address}' is not the address of a proxy: write it like 10.0.0.1, or its network like 10.0.0.0/24."
+        ) from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -26,7 +26,7 @@ from transduce.serving.batching import QueueFullError
 from transduce.serving.downloads import Downloads
 from transduce.serving.guard import BROKEN, Guard
 from transduce.serving.keys import Keys
-from transduce.serving.languages import Direction, Served, codes
+from transduce.serving.languages import MARKED, Direction, Served, codes, unmarked
 from transduce.serving.limits import Limits
 from transduce.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.serving.reference import reference
@@ -86,7 +86,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         answer: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
-            detected = service.detect("\n".join(texts), asked.target)[0]  # the texts of a request are in one language
+            whole = "\n".join(texts)  # the texts of a request are in one language
+            detected = service.detect(unmarked(whole) if asked.format == "html" else whole, asked.target)[0]
             source = detected.language
             answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
         glossary = tuple(Term(*term) for term in asked.glossary.items())
@@ -124,7 +125,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
                 raise UserError("A document is sent as multipart/form-data with the fields file, source and target.")
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
-            source = service.detect(content[:4096].decode("utf-8", "ignore"), target)[0].language
+            source = service.detect(unmarked(content[:MARKED].decode("utf-8", "ignore")), target)[0].language
         served = service.served(source, target)
         translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
@@ -161,6 +162,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
+            "fileLimit": limits.document,  # bytes; ours alone
             "supportedFilesFormat": list(SUFFIXES),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},

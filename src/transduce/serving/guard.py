@@ -2,6 +2,7 @@
 body of a request is read.
 """
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -31,6 +32,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 UPLOAD = "/translate_file"
 WORK = ("/translate", UPLOAD, "/attention")  # what the queue is for
+DOWNLOADS = "/download_file/"  # by names that are secrets: LibreTranslate's clients send no key for them
 SEARCHED = 64 << 10  # bytes of a body in which a key is looked for
 BROKEN = "Something is wrong here, not with what you sent; it has been noted."
 log = logging.getLogger("transduce.serving")
@@ -79,6 +81,8 @@ class Guard:
                 await self._app(asked, received, watched)
         except RefusedError as error:
             await answer(error)
+        except asyncio.CancelledError:  # the server ends, and gives up what is not done yet
+            await answer(RefusedError(503, "The server is ending; send this again later.", 5))
         except Exception as error:  # which is noted without its message: that may hold what somebody wrote
             error = error.__cause__ if isinstance(error.__cause__, Exception) else error
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -130,7 +134,7 @@ class Guard:
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
             _take(self._by_address, _network(address))
-        if not self._keys:
+        if not self._keys or scope["path"].startswith(DOWNLOADS):
             return receive
         key = _key(headers, scope["query_string"])
         if not key and length <= SEARCHED:

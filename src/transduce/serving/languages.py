@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from html import unescape
 from typing import NamedTuple
 
+from transduce.corpus.markup import pieces
 from transduce.decoding.translator import Translator
 from transduce.errors import UserError
 
 SAMPLE = 10_000  # characters of a text by which its language is detected: some milliseconds
+MARKED = 1 << 16  # characters with markup in which so many of a text are looked for
 
 
 class Direction(NamedTuple):
@@ -51,6 +54,12 @@ def codes(directions: Iterable[Direction]) -> list[str]:
     """All languages, those that can be translated first."""
     directions = list(directions)
     return list(dict.fromkeys([each.source for each in directions] + [each.target for each in directions]))
+
+
+def unmarked(text: str) -> str:
+    """The beginning of a text, without its markup: names and addresses in tags look like English."""
+    text = text[:MARKED]
+    return unescape(" ".join(text[each.begin : each.end] for each in pieces(text, html=True) if each.kind == "text"))
 
 
 class Detector:

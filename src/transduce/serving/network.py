@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import logging
 import resource
 import signal
 import socket
@@ -47,6 +48,7 @@ def _connections(wanted: int) -> int:
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
     """Uvicorn's own; nothing that a user sent is logged. proxies: whose X-Forwarded-For is believed."""
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it says of every broken form where it breaks
 
     class Protocol(_Deadlines):
         seconds: ClassVar[dict[Any, int]] = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds}

@@ -170,13 +170,10 @@ def _kinds(pages: Sequence[Document]) -> list[Kind]:
 
 def _page(page: Document, translations: Sequence[Translation], alternatives: int) -> Translation:
     """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its last."""
-    scores = [each.score for each in translations]
-    whole = Translation(_written(page, translations, 0), sum(scores) / max(1, len(scores)), ())
-    others = dict.fromkeys(_written(page, translations, rank) for rank in range(1, alternatives + 1))
-    others.pop(whole.text, None)
-    return replace(whole, alternatives=tuple(replace(whole, text=text) for text in others))
-
-
-def _written(page: Document, translations: Sequence[Translation], rank: int) -> str:
-    chosen = [[each, *each.alternatives][min(rank, len(each.alternatives))].text for each in translations]
-    return page.write(chosen).decode().removeprefix(BYTE_ORDER_MARK)
+    found: dict[str, Translation] = {}
+    for rank in range(alternatives + 1):
+        chosen = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]
+        text = page.write([each.text for each in chosen]).decode().removeprefix(BYTE_ORDER_MARK)
+        found.setdefault(text, Translation(text, sum(each.score for each in chosen) / max(1, len(chosen)), ()))
+    whole, *others = found.values()
+    return replace(whole, alternatives=tuple(others))

@@ -8,6 +8,7 @@ from transduce.corpus.documents.document import Document, Slot, decode
 from transduce.corpus.inline import is_protected, last_piece
 from transduce.corpus.markup import Piece, attribute, attributes, pieces
 from transduce.corpus.placeholders import is_text, mask
+from transduce.corpus.plain import BYTE_ORDER_MARK
 
 CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 HEAD = 4096  # bytes in which the encoding is declared
@@ -75,8 +76,8 @@ def _slots(text: str, run: _Run, lines: _Lines, number: int) -> list[Slot]:
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
-    begin = run.begin + len(raw) - len(raw.lstrip())
-    raw = raw.strip()
+    begin = run.begin + len(raw) - len(raw.removeprefix(BYTE_ORDER_MARK).lstrip())
+    raw = text[begin : run.end].rstrip()
     slots = list[Slot]()
     within = None
     if is_text(mask(raw, markup=True)):

@@ -4,9 +4,9 @@ import { element } from "./elements.js";
 import { fetchFile, keyFor, upload, wantsKey } from "./service.js";
 
 export class Documents {
-  /** `languages` returns {source, target} as the server wants them. */
-  constructor(formats, languages) {
-    Object.assign(this, { formats, languages, running: null });
+  /** `limit` is in bytes; `languages` returns {source, target} as the server wants them. */
+  constructor({ supportedFilesFormat: formats, fileLimit: limit = Infinity }, languages) {
+    Object.assign(this, { formats, limit, languages, running: null });
     element("documents").hidden = false;
     element("document-formats").textContent = `Formats: ${formats.map((format) => format.replace(/^\./, "")).join(", ")}.`;
     const file = element("document-file");
@@ -47,6 +47,10 @@ export class Documents {
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
       return this.refuse(file.name, `This kind of file can't be translated here; it takes ${this.formats.join(", ")}.`);
+    if (file.size > this.limit) {
+      const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
+      return this.refuse(file.name, `This document has ${has} bytes; this server takes ${most}.`);
+    }
     this.cancel();
     this.begin(file.name);
     const form = new FormData();

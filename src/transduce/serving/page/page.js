@@ -250,7 +250,7 @@ function begin(settings, known) {
     schedule(0);
   });
   element("key-open").hidden = !settings.apiKeys;
-  if (settings.filesTranslation) new Documents(settings.supportedFilesFormat, () => languages.codes);
+  if (settings.filesTranslation) new Documents(settings, () => languages.codes);
   written();
   schedule(0);
 }
