@@ -57,7 +57,7 @@ class CTranslate2Engine:
             jobs = self._start(requests, config)
         for request, job in zip(requests, jobs, strict=True):
             with phase("search"):
-                found = self._finish(request, job, config.length_penalty, n_best)
+                found = self._finish(request, self._results(request, job, config), config.length_penalty, n_best)
             yield found
 
     def _start(self, requests: Sequence[Request], config: DecodeConfig) -> list[Any]:
@@ -80,12 +80,31 @@ class CTranslate2Engine:
             for request in requests
         ]
 
-    def _finish(self, request: Request, jobs: list[Any], alpha: float, n_best: int) -> Found:
-        """What the searches of a request have found."""
+    def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
+        """What the searches of a request have found.
+
+        A search that goes beyond the limit of a sentence, which another one has, may have lost what ended before: what
+        reached a limit of its own is searched again with that.
+        """
+        results, most = [job.result() for job in jobs], max(request.limits)
+        reached: dict[int, list[int]] = {}
+        for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
+            if limit < most and max(map(len, result.hypotheses)) >= limit:
+                reached.setdefault(limit, []).append(i)
+        for limit, places in reached.items():
+            part = Request(
+                [request.texts[i] for i in places], [request.sources[i] for i in places], [limit] * len(places)
+            )
+            [again] = self._start([part], config)
+            for i, job in zip(places, again, strict=True):
+                results[i] = job.result()
+        return results
+
+    def _finish(self, request: Request, results: list[Any], alpha: float, n_best: int) -> Found:
+        """The best of what was found, as ours would rank it."""
         log_probs: list[dict[Pieces, float]] = []  # of each sentence by its hypotheses
         cut: dict[tuple[int, Pieces], None] = {}
-        for i, (limit, job) in enumerate(zip(request.limits, jobs, strict=True)):
-            result = job.result()
+        for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
                 if len(pieces) < limit:
