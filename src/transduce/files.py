@@ -13,6 +13,7 @@ import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -149,9 +150,13 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
             raise UserError(f"{path} is damaged: its SHA-256 is not that of the manifest; {mend}.")
 
 
-def remove_leftovers(parent: Path | str) -> list[Path]:
-    """Remove what killed processes left of their writing in `parent`, and return it; nobody may be writing there."""
-    leftovers = sorted(Path(parent).glob(f".*{ASIDE}*"))
+def remove_leftovers(parent: Path | str, age: float = 0.0) -> list[Path]:
+    """Remove what killed processes left of their writing in `parent`, and return it.
+
+    age: only what has not changed for so many seconds; where that is 0, nobody may be writing there.
+    """
+    every, now = sorted(Path(parent).glob(f".*{ASIDE}*")), time.time()
+    leftovers = [path for path in every if not age or now - path.lstat().st_mtime >= age]
     for path in leftovers:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

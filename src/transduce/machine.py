@@ -33,13 +33,11 @@ def free_memory(group: Path = GROUP) -> float:
     Elsewhere infinite: other systems swap.
     """
     free = math.inf
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError):
+        free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
     with contextlib.suppress(OSError, ValueError):
         limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
-        cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        cached = int(_entry(group / "memory.stat", "inactive_file "))
         free = min(free, limit - used + cached)  # of files, which is handed back on need
     return free
 
@@ -88,9 +86,15 @@ def keep_few_kernels() -> None:
 
 def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
     """What Linux says that the first processor can do, by its names; elsewhere nothing."""
-    with contextlib.suppress(OSError), processors.open(encoding="utf-8") as file:
-        return set(next((line for line in file if line.startswith("flags")), "").split())
+    with contextlib.suppress(OSError):
+        return set(_entry(processors, "flags").split())
     return set()
+
+
+def _entry(file: Path, name: str) -> str:
+    """What stands behind a name, at its first line, in a file where the system tells of itself; "" without such."""
+    with file.open(encoding="utf-8") as lines:
+        return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 
 
 def use_wide_registers() -> None:

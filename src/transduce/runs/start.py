@@ -40,7 +40,7 @@ def start(
     clear(out)
     origin = bundle.load(init) if init else None
     if origin:
-        check_same(origin, given, keep_optimizer)
+        _check_same(origin, given, keep_optimizer)
     known = flatten(origin.config) if origin else {}
     inherited = {name: value for name, value in known.items() if inherits(name, keep_optimizer)}
     threads = ranks.threads(configure(given).train.threads)
@@ -188,7 +188,7 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
             )
 
 
-def check_same(origin: bundle.Bundle, given: Mapping[str, Any], keep_optimizer: bool) -> None:
+def _check_same(origin: bundle.Bundle, given: Mapping[str, Any], keep_optimizer: bool) -> None:
     """Raise UserError if another vocabulary, shape or optimiser is asked for than that of the model to go on from."""
     if keep_optimizer and not bundle.checkpoints(origin.folder):
         raise UserError(f"{origin.folder} has no checkpoints, which hold the optimiser's state: no --keep-optimizer.")

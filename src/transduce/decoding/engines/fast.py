@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +19,7 @@ from transduce.config import RunConfig
 from transduce.decoding.engines.ctranslate2 import CHECK, CTranslate2Engine, max_positions
 from transduce.decoding.engines.support import unknown_to
 from transduce.errors import UserError
-from transduce.files import ASIDE, MANIFEST, digest, verify, write_folder
+from transduce.files import MANIFEST, digest, remove_leftovers, verify, write_folder
 from transduce.journal import say
 
 FORMAT = 2  # of what is kept; another one is made anew
@@ -90,10 +89,8 @@ def _make(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
     """Make it in `place`, unless somebody else is first; what it computes in."""
     from transduce.decoding.engines.making import make
 
-    for left in place.parent.glob(f".*{ASIDE}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > LEFT:
-                shutil.rmtree(left)
+    with contextlib.suppress(OSError):  # others may be doing the same
+        remove_leftovers(place.parent, LEFT)
     try:
         with write_folder(place) as aside:
             make(folder, config, aside, threads)
