@@ -111,11 +111,11 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     most = min(LONGEST, translator.engine.max_positions or LONGEST)
-    odd = re.compile("(?!)") if translator.tokenizer.is_foreign else READ_OTHERWISE
+    alike = translator.tokenizer.is_foreign
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
-        if pair.source.strip() and len(ids) < most and not odd.search(pair.source)
+        if pair.source.strip() and len(ids) < most and (alike or not READ_OTHERWISE.search(pair.source))
     ]
     if not fitting:
         raise UserError(
