@@ -29,7 +29,7 @@ from transduce.decoding.engines.attention import (
     source_attention,
 )
 from transduce.decoding.engines.conversion import convert
-from transduce.decoding.engines.ctranslate2 import CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import CTranslate2Engine
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import load
@@ -222,7 +222,7 @@ def test_ctranslate2_looks_where_we_look(bpe, tmp_path, norm, layer):
     config = model_config(bpe, norm=norm)
     model = lively(config)
     convert(model, config, tmp_path, "float32", layer)
-    theirs = CTranslate2Engine(tmp_path, "float32", max_positions(config), threads=1)
+    theirs = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     sources, targets = pairs_of(bpe, 20)
     sources, targets = [*sources, sources[0], [20]], [*targets, [], [21, 22, 23] * 20]
     expected = TorchEngine([model], layers=lambda: [layer]).attention(sources, targets)

@@ -17,7 +17,7 @@ from transduce.corpus.phrasebook import sentences
 from transduce.decoding.beam import Hypothesis, beam_search, penalty
 from transduce.decoding.constraints import Constrained
 from transduce.decoding.engines.conversion import convert
-from transduce.decoding.engines.ctranslate2 import CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import CTranslate2Engine
 from transduce.decoding.engines.engine import Edges, Wanted
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces, read_glossary
@@ -296,7 +296,7 @@ def test_a_text_with_too_little_room_is_named(model, tokenizer):
 
 def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tokenizer, tmp_path):
     convert(model, config, tmp_path, "float32")
-    engine = CTranslate2Engine(tmp_path, "float32", max_positions(config), threads=1)
+    engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     alone = Translator(engine, tokenizer, CONFIG)
     with pytest.raises(UserError, match="--engine torch"):
         alone.translate(TEXTS, glossary=TERMS)

@@ -25,7 +25,7 @@ from transduce.bundle import describe
 from transduce.config import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding import loading
 from transduce.decoding.engines import conversion, fast, making
-from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import POSITIONS, CTranslate2Engine
 from transduce.decoding.engines.engine import Engine, Request, penalty
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
@@ -60,7 +60,7 @@ def lively(config: ModelConfig) -> Seq2Seq:
 
 def converted(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str = "float32") -> CTranslate2Engine:
     conversion.convert(model, config, folder, compute_type)
-    return CTranslate2Engine(folder, compute_type, max_positions(config), threads=1)
+    return CTranslate2Engine(folder, compute_type, config, threads=1)
 
 
 def search(engine: Engine, sources: list[list[int]], limit: int, **options: float) -> list[tuple[float, list[int]]]:
@@ -87,8 +87,9 @@ def test_a_converted_model_is_the_same_model(kind, tmp_path):
 
 OPEN = """
 from pathlib import Path
+from transduce.config import ModelConfig
 from transduce.decoding.engines.ctranslate2 import CTranslate2Engine
-CTranslate2Engine(Path({folder!r}), "float32", 99, threads=1)
+CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
 """
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from transduce.config import PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.engines.conversion import convert
-from transduce.decoding.engines.ctranslate2 import CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import CTranslate2Engine
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import BLANK, CUT, Scored, Translator, batches, shared_tokenizer
@@ -92,7 +92,7 @@ def translator(
         return own([quantise(copy.deepcopy(model))], tokenizer, CONFIG)
     folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
     convert(model, config, folder, "float32")
-    return Translator(CTranslate2Engine(folder, "float32", max_positions(config), threads=2), tokenizer, CONFIG)
+    return Translator(CTranslate2Engine(folder, "float32", config, threads=2), tokenizer, CONFIG)
 
 
 def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokenizer):
@@ -252,7 +252,7 @@ def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokeni
     config = replace(model_config(tokenizer), positions=positions, max_positions=4)
     model = build(config)
     convert(model, config, tmp_path, "float32")
-    engine = CTranslate2Engine(tmp_path, "float32", max_positions(config), threads=1)
+    engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     with pytest.raises(UserError, match="split it into shorter ones") as refused:
         Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model])).translate(["red " * 5000])
     assert ("--engine torch" in str(refused.value)) == (positions == "sinusoidal")

@@ -36,20 +36,22 @@ class CTranslate2Engine:
 
     takes_terms = False
 
-    def __init__(self, folder: Path, compute_type: str, max_positions: int, threads: int):
-        """threads: so many requests are searched at the same time, each by one thread."""
+    def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
+        """config: of the converted model; threads: so many requests are searched at a time, each by one thread."""
         import ctranslate2
 
         use_wide_registers()
         self.name = f"CTranslate2, {compute_type}" + ", shortlist" * (folder / SHORTLIST).exists()
-        self.max_positions: int | None = max_positions
+        self.max_positions: int | None = max_positions(config)
+        self._d_model = config.d_model
         self._translator = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
         )
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Few: its matrix products are fast with few rows already, and small requests occupy all threads to the end."""
-        return min(512, 1024 // config.beam_size, config.max_tokens // config.beam_size)
+        """Few, wide models' more: products are fast with few rows, and small requests occupy all threads to the end."""
+        hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
+        return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
         """Its search ends a beam by another rule than ours; of the hypotheses it finds, ours chooses the best."""

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from transduce.config import RunConfig
-from transduce.decoding.engines.ctranslate2 import CHECK, CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import CHECK, CTranslate2Engine
 from transduce.decoding.engines.support import unknown_to
 from transduce.errors import UserError
 from transduce.files import MANIFEST, digest, remove_leftovers, verify, write_folder
@@ -57,7 +57,7 @@ def fast_engine(folder: Path, config: RunConfig, threads: int, *, keep: bool) ->
             compute_type = _make(folder, config, place, threads)
         if not compute_type:
             return None
-        return CTranslate2Engine(place, compute_type, max_positions(config.model), threads)
+        return CTranslate2Engine(place, compute_type, config.model, threads)
 
 
 def _writable(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from transduce import bundle
 from transduce.config import DecodeConfig, RunConfig
 from transduce.decoding.engines.attention import alignment_layer
 from transduce.decoding.engines.conversion import convert, write_shortlist
-from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine, max_positions
+from transduce.decoding.engines.ctranslate2 import CHECK, POSITIONS, CTranslate2Engine
 from transduce.decoding.engines.engine import Found, Request, penalty
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.held_out import held_out
@@ -48,7 +48,7 @@ def make(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             convert(model.model, config.model, out, compute_type, layer)
             if shortlist:
                 write_shortlist(shortlist, out)
-            engine = CTranslate2Engine(out, compute_type, max_positions(config.model), threads)
+            engine = CTranslate2Engine(out, compute_type, config.model, threads)
             found = list(engine.search(requests, config.decode, 1))
         except (RuntimeError, ValueError) as error:  # this processor can't
             say(f"CTranslate2, {compute_type}: {error}")
