@@ -1,0 +1,87 @@
+"""What bfloat16 changes in what a model learns: loss and BLEU beside those of float32, over seeds.
+
+    python benchmarks/precision.py MODEL... [--every 250] [--plot precision.png]
+
+Each MODEL is a finished training with a test set, by the same recipe but for `train.precision` and `train.seed`. The
+loss is the negative log-likelihood of a target token, in nats, over the updates since the row before; means over the
+seeds, with the smallest and the largest.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from transduce.bundle import read_config
+from transduce.journal import read_events
+
+
+class Run(NamedTuple):
+    """A finished training."""
+
+    precision: str
+    seed: int
+    losses: dict[int, float]  # by the number of updates
+    perplexity: float  # of what was held out
+    bleu: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL")
+    parser.add_argument("--every", type=int, default=250, help="updates a row")
+    parser.add_argument("--plot", help="a picture to write")
+    arguments = parser.parse_args()
+    runs = sorted(read_run(folder, arguments.every) for folder in arguments.models)
+    sides = {name: [run for run in runs if run.precision == name] for name in sorted({run.precision for run in runs})}
+    print("| seed | precision | perplexity, held out | BLEU |\n| --- | --- | --- | --- |")
+    for run in runs:
+        print(f"| {run.seed} | {run.precision} | {run.perplexity:.3f} | {run.bleu:.2f} |")
+    for name, side in sides.items():
+        perplexity, bleu = spread([run.perplexity for run in side], 3), spread([run.bleu for run in side])
+        print(f"| all | {name} | {perplexity} | {bleu} |")
+    print(f"\n| updates | {' | '.join(sides)} |\n| ---{' | ---' * len(sides)} |")
+    for step in runs[0].losses:
+        print(f"| {step:,} |", *(f"{spread([run.losses[step] for run in side], 3)} |" for side in sides.values()))
+    if arguments.plot:
+        draw(arguments.plot, runs)
+
+
+def read_run(folder: Path, every: int) -> Run:
+    """From its journal and its metrics."""
+    train = read_config(folder).train
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    bleu = next(score["value"] for score in metrics["test"]["scores"] if score["name"] == "BLEU")
+    rows: dict[int, list[float]] = {}
+    for event in read_events(folder / "journal.jsonl"):
+        if event["event"] == "update":
+            rows.setdefault(math.ceil(event["step"] / every) * every, []).append(event["nll"])
+    losses = {step: statistics.mean(row) for step, row in sorted(rows.items())}
+    return Run(train.precision, train.seed, losses, metrics["validation"]["perplexity"], bleu)
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """The mean, and between what the values lie."""
+    return f"{statistics.mean(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+
+
+def draw(path: str, runs: Sequence[Run]) -> None:
+    """The loss of each."""
+    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for run in runs:
+        color = {"float32": "C0", "bfloat16": "C1"}[run.precision]
+        axes.plot(list(run.losses), list(run.losses.values()), color=color, label=f"{run.precision}, seed {run.seed}")
+    axes.set(xlabel="updates", ylabel="negative log-likelihood, nats a token", yscale="log")
+    axes.legend()
+    axes.grid(alpha=0.3, which="both")
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
