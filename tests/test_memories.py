@@ -1,7 +1,9 @@
 """Corpora that are documents: translation memories, XLIFF, PO, subtitles, pages; one, several, or a folder of them."""
 
 import gzip
+import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
+from transduce.corpus import pairs
 from transduce.corpus.documents.po import read_translated_po
 from transduce.corpus.documents.reading import read_document
 from transduce.corpus.documents.xliff import read_translated_xliff
@@ -355,6 +358,8 @@ def test_several_files_and_folders(folder: Path) -> None:
     write(folder, "more/deep/b.tmx", GOOD)
     write(folder, "more/notes.txt", "no corpus\n")
     write(folder, "more/.hidden.po", PO)
+    write(folder, "more/.git/hidden.po", PO)
+    write(folder, "more/folder.po/notes.txt", "no corpus\n")
     pairs = [("one", "eins")] * 4
     assert texts(str(folder / "more")) == [*SAID_OF_PO, *pairs]
     single = write(folder, "c.tsv", "a\tb\n")
@@ -362,6 +367,21 @@ def test_several_files_and_folders(folder: Path) -> None:
     (folder / "empty").mkdir()
     with pytest.raises(UserError, match="a folder without files that hold two languages"):
         texts(str(folder / "empty"))
+    write(folder, "empty/" + os.fsdecode(b"caf\xe9.tsv"), "a\tb\n")
+    with pytest.raises(UserError, match=r"empty/caf.\.tsv: this name is not UTF-8"):
+        texts(str(folder / "empty"))
+
+
+@settings(max_examples=300)
+@given(st.text(" \t\r\na", max_size=12))
+def test_a_line_break_becomes_a_blank_with_the_blanks_around_it(text: str) -> None:
+    expected = re.sub(r"\A[ \t]*[\r\n][ \t\r\n]*|[ \t\r\n]*[\r\n][ \t]*\Z", "", text)
+    assert pairs._as_line(text) == re.sub(r"[ \t]*[\r\n][ \t\r\n]*", " ", expected)
+
+
+def test_many_blanks_take_no_long_time() -> None:
+    """Which once took their square."""
+    assert pairs._as_line("a" + 500_000 * " " + "b" + 500_000 * "\n") == "a" + 500_000 * " " + "b"
 
 
 # -- subtitles and pages ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from transduce.corpus.plain import (
 )
 from transduce.corpus.trees import linearise, marked_tags, marked_words, read_trees, simplify
 from transduce.corpus.tsv import read_tsv
+from transduce.corpus.undecoded import UNDECODED, readable
 from transduce.errors import UserError
 from transduce.files import MANIFEST
 
@@ -33,8 +34,8 @@ SUPPORTED = (
 )
 SPREADSHEETS = (".csv", ".ods", ".xls", ".xlsx")
 LACKING = 20  # lines that one of two files may have less, where that is looked into
-EDGE = re.compile(r"[ \t\r\n]*[\r\n][ \t]*\Z")
-BREAK = re.compile(r"[ \t]*[\r\n]+[ \t\r\n]*")
+BREAK = re.compile(r"[\r\n]+")
+BLANKS = " \t"
 
 
 class Origin(NamedTuple):
@@ -90,7 +91,10 @@ def read_pairs(
 
 
 def within(files: Sequence[str]) -> list[str]:
-    """The files, with those in a folder, by name, in its place: the ones that hold both languages."""
+    """The files, with those in a folder, by name, in its place: the ones that hold both languages, and aren't hidden.
+
+    Raises UserError for a folder that has none, and for a name that no text file could hold.
+    """
     found: list[str] = []
     for file in files:
         if not Path(file).is_dir():
@@ -98,10 +102,14 @@ def within(files: Sequence[str]) -> list[str]:
             continue
         if (Path(file) / MANIFEST).exists():  # a model, or what `prepare` wrote
             raise UserError(f"{file} is a folder; name a file in it.")
-        inside = sorted(str(path) for path in Path(file).rglob("[!.]*") if suffixes(str(path))[0] in TOGETHER)
-        if not inside:
+        inside = [path for path in Path(file).rglob("*") if suffixes(path.name)[0] in TOGETHER and not path.is_dir()]
+        shown = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(file).parts)]
+        if not shown:
             raise UserError(f"{file} is a folder without files that hold two languages ({', '.join(TOGETHER)}).")
-        found += inside
+        found += sorted(map(str, shown))
+    for file in found:
+        if UNDECODED.search(file):
+            raise UserError(f"{readable(file)}: this name is not UTF-8; rename the file.")
     return found
 
 
@@ -128,10 +136,12 @@ def _numbered(file: str, found: tuple[str, str, int]) -> Pair:
 
 def _as_line(text: str) -> str:
     """Line breaks, with the blanks around them, become one blank; at the edges they go."""
-    if "\n" not in text and "\r" not in text:
+    first, *others = BREAK.split(text)
+    if not others:
         return text
-    begun, ended = BREAK.match(text), EDGE.search(text)
-    return BREAK.sub(" ", text[begun.end() if begun else 0 : ended.start() if ended else len(text)])
+    *between, last = others
+    parts = first.rstrip(BLANKS), *(each.strip(BLANKS) for each in between), last.lstrip(BLANKS)
+    return " ".join(filter(None, parts))
 
 
 def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
