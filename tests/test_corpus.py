@@ -20,7 +20,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.corpus import plain
+from transduce.corpus import jsonl, plain
 from transduce.corpus.clean import CHUNK, LINES_KEPT, Cleaning, clean
 from transduce.corpus.hashes import Hashes
 from transduce.corpus.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
@@ -213,6 +213,14 @@ def test_jsonl_holds_every_text(folder, pairs, escaped):
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
     file = write(folder, "any.jsonl", "".join(lines) + "\n")
     assert [pair[:2] for pair in read_pairs([file])] == [*pairs, ("", "")]
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\udcff"])
+def test_another_target_leaves_what_else_an_object_says(half):
+    """Also half of a character, which JSON can say and UTF-8 can't."""
+    line = f'{{"src": "{half} ä", "tgt": "b"}}'
+    changed = jsonl.with_target(line, "c", ("en", "de"))
+    assert json.loads(changed.encode()) == {**json.loads(line), "tgt": "c"}
 
 
 # -- what users get wrong ------------------------------------------------------------------------

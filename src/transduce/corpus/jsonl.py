@@ -41,7 +41,7 @@ def with_target(text: str, target: str, languages: tuple[str, str]) -> str:
     outer = json.loads(text)
     record = _pair_in(outer, "", 0)
     record[_keys(record, languages, "", 0)[1]] = target
-    return json.dumps(outer, ensure_ascii=False)
+    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
 
 
 def _parse(file: str, line: int, text: str) -> Any:
