@@ -124,6 +124,11 @@ def test_the_same_texts_give_the_same_files(name, tmp_path):
     assert set(files[0]) == ({"tokenizer.model"} if joint else {"tokenizer.source.model", "tokenizer.target.model"})
 
 
+def test_two_vocabularies_of_the_same_texts_are_still_two(tmp_path):
+    assert len(Tokenizer.train(ENGLISH, ENGLISH, vocab_size=400, joint=False).save(tmp_path)) == 2
+    assert not Tokenizer.load(tmp_path).joint
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize(
     "texts",

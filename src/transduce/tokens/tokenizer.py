@@ -111,7 +111,8 @@ class Tokenizer:
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
         source, target = self.models
-        files = {JOINT: target} if source == target else {SOURCE: source, TARGET: target}
+        one = self.joint or self.is_foreign  # two vocabularies of the same texts are still two
+        files = {JOINT: target} if one and source == target else {SOURCE: source, TARGET: target}
         if self._foreign:
             files[PIECES] = json.dumps(self._foreign, ensure_ascii=False, indent=0).encode()
         for name, content in files.items():
