@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.errors import UserError
 from transduce.tokens.mixture import Mixture
 
 READ, BLOCK = 2_000_000, 4_000  # pairs looked at, at most and together
@@ -38,8 +39,16 @@ class _Cells(NamedTuple):
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """From as many pairs as the pieces need; joint: a piece of the source may go over as it is."""
-    cells = _beside(list(_pairs(mixture, source_size)))
+    """From as many pairs as the pieces need; joint: a piece of the source may go over as it is.
+
+    Raises UserError if there are none.
+    """
+    pairs = list(_pairs(mixture, source_size))
+    if not pairs:
+        raise UserError(
+            f"decode.shortlist takes pairs of at most {LONGEST} tokens a side, and there are none: leave it out."
+        )
+    cells = _beside(pairs)
     size = int(cells.targets.max()) + 1
     kinds, kind = np.unique(cells.sources.astype(np.int64) * size + cells.targets, return_inverse=True)
     source, target = np.divmod(kinds, size)
@@ -66,7 +75,8 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
     for start in (blocks * BLOCK).tolist():
         pairs = np.arange(start, min(start + BLOCK, len(mixture)))
         source_lengths, target_lengths = mixture.lengths(pairs)
-        pairs = pairs[(source_lengths <= LONGEST) & (target_lengths <= LONGEST) & (source_lengths > 0)]
+        shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
+        pairs = pairs[(shorter > 0) & (longer <= LONGEST)]
         rows = mixture.sources(pairs)
         taken = [i for i, row in enumerate(rows) if seen[row].min() < ENOUGH]
         for i, target in zip(taken, mixture.targets(pairs[taken]), strict=True):
