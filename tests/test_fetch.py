@@ -535,6 +535,7 @@ REFUSED = {
     "truncated": (tar(MEMBERS)[:-2000], "is damaged"),
     "truncated tar": (tar(MEMBERS, "w")[:40_000], "is damaged"),
     "truncated zip": (zipped(MEMBERS)[:-100], "is damaged"),
+    "zip that begins before the file": (zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7), "is damaged"),
     "bit rot": (tar(MEMBERS)[:9000] + b"\xff" * 100 + tar(MEMBERS)[9100:], "is damaged"),
     "web page": (b"<html>Log in</html>", "is damaged"),
     "empty": (b"", "is damaged"),

@@ -5,6 +5,7 @@ has no effect: the members that are asked for must be plain files, the others ar
 """
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -161,6 +162,6 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # of a place before the beginning
             raise  # it is the disk
         raise UserError(f"{path} is damaged or no archive ({error}); remove it, and it is fetched again.") from error
