@@ -1,6 +1,7 @@
 """A folder is there whole or not at all, whatever interrupts its writing; damage has a name."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -137,6 +138,21 @@ def test_a_process_killed_while_writing_leaves_a_leftover(death, tmp_path):
     assert left.name.startswith(".folder.aside-")
     assert remove_leftovers(tmp_path) == [left]
     assert not list(tmp_path.iterdir())
+
+
+def test_what_was_left_goes_when_the_same_is_written_again_and_nobody_writes_to_it(tmp_path):
+    with pytest.raises(UserError, match="exists already"), write_folder(tmp_path / "folder") as aside:
+        os.utime(aside, (0, 0))
+        assert not remove_leftovers(tmp_path)
+        with write_folder(tmp_path / "folder"):
+            assert aside.is_dir()
+    (tmp_path / "folder").rename(tmp_path / ".folder.aside-left")
+    for name in ("other", "new", "folder"):
+        assert (tmp_path / ".folder.aside-left").is_dir()
+        os.utime(tmp_path / ".folder.aside-left", None if name == "new" else (0, 0))
+        with write_folder(tmp_path / name):
+            pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "new", "other"]
 
 
 # Kill a process at its n-th system call that changes something, as seen by the interpreter's audit hooks.

@@ -1,12 +1,14 @@
 """A folder that is written whole or not at all, and the manifest that tells whether it still is.
 
     name/               its files, and manifest.json: the size and SHA-256 of each, written last
-    .name.aside-3f9c/   the same while it is being written; `remove_leftovers` clears what a killed process left
+    .name.aside-3f9c/   the same while it is being written, and locked for so long; what a killed process left is
+                        removed when `name` is written again, or by `remove_leftovers`
 
 Whatever interrupts a writing (an exception, `kill -9`, a full disk, a power cut), what was there before is still there.
 """
 
 import errno
+import glob
 import hashlib
 import json
 import math
@@ -20,10 +22,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from transduce.errors import UserError
+from transduce.lock import alone
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the manifest; a newer one is refused
 ASIDE = ".aside-"
+YOUNG = 60.0  # seconds in which a folder that was made aside is surely locked, if it is to be
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota, and what `ulimit -f` allows
 
 
@@ -43,6 +47,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
     """
     path = Path(path)
     _refuse_existing(path)
+    remove_leftovers(path.parent, YOUNG, path.name)
     with _folder_aside(path.parent, path, needed) as aside:
         yield aside
         _seal(aside)
@@ -150,19 +155,26 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
             raise UserError(f"{path} is damaged: its SHA-256 is not that of the manifest; {mend}.")
 
 
-def remove_leftovers(parent: Path | str, age: float = 0.0) -> list[Path]:
-    """Remove what killed processes left of their writing in `parent`, and return it.
+def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
+    """Remove what killed processes left of their writing in `parent`, and return it; what can't be removed stays.
 
-    age: only what has not changed for so many seconds; where that is 0, nobody may be writing there.
+    age: only what has not changed for so many seconds; where that is 0, nobody may begin to write there meanwhile.
+    name: only what would have become that.
     """
-    every, now = sorted(Path(parent).glob(f".*{ASIDE}*")), time.time()
-    leftovers = [path for path in every if not age or now - path.lstat().st_mtime >= age]
-    for path in leftovers:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    return leftovers
+    removed = []
+    for path in sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*")):
+        with suppress(OSError, UserError):  # others remove the same, or write to it
+            if age and time.time() - path.lstat().st_mtime < age:
+                continue
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+            else:
+                with alone(path, f"{path} is being written.") as is_held:
+                    if age and not is_held:  # somebody may be writing: it can't be told
+                        continue
+                    shutil.rmtree(path)
+            removed.append(path)
+    return removed
 
 
 def is_full(error: BaseException) -> bool:
@@ -175,7 +187,7 @@ def is_full(error: BaseException) -> bool:
 
 @contextmanager
 def _folder_aside(parent: Path, path: Path, needed: int) -> Iterator[Path]:
-    """A hidden folder in `parent` that is removed if the block raises; messages are about `path`."""
+    """A hidden folder in `parent`, locked, that is removed if the block raises; messages are about `path`."""
     aside = _aside(parent, path.name)
     made = [folder for folder in aside.parents if not folder.exists()]
     try:
@@ -183,7 +195,8 @@ def _folder_aside(parent: Path, path: Path, needed: int) -> Iterator[Path]:
     except OSError as error:
         raise (_no_room(path, needed, error) if is_full(error) else _no_access(path, error)) from error
     try:
-        yield aside
+        with alone(aside, f"{path} is being written by another process; start again."):
+            yield aside
     except BaseException as error:
         written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
         shutil.rmtree(aside, ignore_errors=True)

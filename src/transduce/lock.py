@@ -12,11 +12,11 @@ LOCK = ".lock"
 
 
 @contextmanager
-def alone(lock: Path, busy: str) -> Iterator[None]:
+def alone(lock: Path, busy: str) -> Iterator[bool]:
     """Hold `lock`, a folder, or a file that is there for as long; it is free again when the process ends, however.
 
-    Nothing is held where nothing can be written, or where the file system has no locks. Raises UserError, with the
-    sentence `busy`, if another process holds it.
+    Gives whether it is held: nothing is where nothing can be written, or where the file system has no locks. Raises
+    UserError, with the sentence `busy`, if another process holds it.
     """
     made = [each for each in lock.parents if not each.exists()]
     held = None
@@ -27,7 +27,7 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
     except OSError:  # a folder that can only be read, and may hold all that is needed; no locks, as in some clusters
         pass
     try:
-        yield
+        yield held is not None
     finally:
         if held is not None:
             with suppress(OSError):

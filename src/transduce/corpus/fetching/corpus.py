@@ -6,7 +6,6 @@ OUT/manifest.json                    sizes and SHA-256 of all of it
 OUT.downloads/                       what is downloaded, until OUT is there
 """
 
-import glob
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from transduce.corpus.fetching.download import download, file_name
 from transduce.corpus.fetching.table import Corpus, Download, Part, Side
 from transduce.corpus.fetching.texts import Written, write_text
 from transduce.errors import UserError
-from transduce.files import ASIDE, digest, to_json, verify, write_folder
+from transduce.files import digest, remove_leftovers, to_json, verify, write_folder
 from transduce.lock import LOCK, alone
 
 SOURCE, FACTS = "SOURCE.md", "source.json"
@@ -80,7 +79,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
         if not fetched:
             paths = {each: download(each, folder) for each in corpus.downloads()}
             _clear(out)
-            with write_folder(out) as aside, alone(aside, busy):
+            with write_folder(out) as aside:
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
         _clear(out)
@@ -93,13 +92,11 @@ def _downloads(out: Path) -> Path:
 
 def _clear(out: Path) -> None:
     """Remove what killed processes left of `out`, and its downloads once it is there; not what others work in."""
+    remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
-    found = {left: left for left in out.parent.glob(f".{glob.escape(out.name)}{ASIDE}*")}
     if out.exists() and downloads.exists():
-        found[downloads] = downloads / LOCK
-    for left, lock in found.items():
-        with suppress(UserError), alone(lock, ""):
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(UserError), alone(downloads / LOCK, ""):
+            shutil.rmtree(downloads, ignore_errors=True)
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:

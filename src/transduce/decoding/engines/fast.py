@@ -89,8 +89,7 @@ def _make(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
     """Make it in `place`, unless somebody else is first; what it computes in."""
     from transduce.decoding.engines.making import make
 
-    with contextlib.suppress(OSError):  # others may be doing the same
-        remove_leftovers(place.parent, LEFT)
+    remove_leftovers(place.parent, LEFT)
     try:
         with write_folder(place) as aside:
             make(folder, config, aside, threads)
