@@ -33,19 +33,9 @@ from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import SENTENCES, Tokenizer
 
-PREPARED = tuple(
-    f"data.{name}"
-    for name in (
-        "tokenizer",
-        "joint",
-        "symbols",
-        "placeholders",
-        "max_length",
-        "max_ratio",
-        "deduplicate",
-        "rules",
-        "holdout",
-    )
+PREPARED = (
+    *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
+    *("data.deduplicate", "data.rules", "data.holdout"),
 )
 FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
 SPOOL = "spool"

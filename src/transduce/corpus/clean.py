@@ -9,14 +9,7 @@ from typing import Protocol
 
 from transduce.corpus.hashes import Hashes
 from transduce.corpus.pairs import Origin, Pair
-from transduce.corpus.rules import (
-    DUPLICATE,
-    MEANINGS,
-    NEAR_DUPLICATE,
-    Checker,
-    Rules,
-    first_rule,
-)
+from transduce.corpus.rules import DUPLICATE, MEANINGS, NEAR_DUPLICATE, Checker, Rules, first_rule
 from transduce.corpus.sides import Sides
 
 TOO_LONG, CUT_OFF = "too-long", "cut-off"

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from transduce.corpus.clean import CHUNK, Cleaning
 from transduce.corpus.hashes import Hashes
 from transduce.corpus.identify import identifier
+from transduce.corpus.lengths import lengths_of
 from transduce.corpus.pairs import Origin, Pair
 from transduce.corpus.rules import (
     BITS,
@@ -219,8 +220,8 @@ def _look(eye: _Eye, sources: Sequence[str], targets: Sequence[str]) -> _Looked:
             best.near_hashes(rows) if NEAR_DUPLICATE in checker.asked else [],
         ),
         [_character_counts(side.joined) for side in sides.both],
-        [_clipped(map(len, map(str.strip, side.texts))) for side in sides.both],
-        [_clipped(text.count(" ") + 1 if text else 0 for text in side.texts) for side in sides.both],
+        [np.minimum(lengths_of(side.texts), LONGEST) for side in sides.both],
+        [_clipped_words(side.texts) for side in sides.both],
         sides.stretches if MISALIGNED in checker.asked else [],
     )
 
@@ -251,8 +252,8 @@ def _realigned(checker: Checker, sides: Sides, left: Flags, lost: Ints) -> tuple
     return partners, Sides(sides.source.texts, [texts[row] for row in partners.tolist()])
 
 
-def _clipped(lengths: Iterable[int]) -> Ints:
-    return np.minimum(np.fromiter(lengths, dtype=np.int64), LONGEST)
+def _clipped_words(texts: Iterable[str]) -> Ints:
+    return np.array([min(text.count(" ") + 1 if text else 0, LONGEST) for text in texts], dtype=np.int64)
 
 
 def _character_counts(text: str) -> Ints:

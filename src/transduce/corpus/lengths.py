@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 SMOOTH = 3  # characters added to lengths before they are compared
 OUTLIER = 4.0  # standard deviations, on either of two scales, at which a length is very unlike the others

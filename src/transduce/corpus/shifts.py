@@ -17,6 +17,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.corpus.lengths import lengths_of
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Hashed = NDArray[np.uint64]
@@ -54,7 +56,7 @@ def find_stretches(sources: Sequence[str], targets: Sequence[str]) -> list[Stret
     """The stretches of aligned lines whose offset is not 0, in order."""
     if len(sources) < FEWEST:
         return []
-    odds = _length_odds(_lengths(sources), _lengths(targets)) + _word_odds(sources, targets)
+    odds = _length_odds(lengths_of(sources), lengths_of(targets)) + _word_odds(sources, targets)
     odds = np.hstack((odds, np.zeros((len(sources), 1))))
     if not _may_change(odds):
         return []
@@ -92,10 +94,6 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
         yield near[FARTHEST + offset]
 
 
-def _lengths(texts: Sequence[str]) -> Floats:
-    return np.fromiter(map(len, map(str.strip, texts)), dtype=np.float64, count=len(texts))
-
-
 def _shifted(values: Floats, offset: int) -> Floats:
     """Each line's value `offset` lines further down, nan beyond the ends."""
     moved = np.full(len(values), np.nan)
@@ -106,7 +104,7 @@ def _shifted(values: Floats, offset: int) -> Floats:
     return moved
 
 
-def _length_odds(sources: Floats, targets: Floats) -> Floats:
+def _length_odds(sources: Ints, targets: Ints) -> Floats:
     """(n, o): log-odds that lengths tell; 0 where a line is blank or missing.
 
     The logarithm of the ratio is normal, narrowly for translations and broadly for lines that have nothing to do with
