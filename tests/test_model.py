@@ -21,6 +21,7 @@ from transduce.model.attention import (
 )
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, load_weights
+from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoids
 from transduce.model.layers import FeedForward
 from transduce.model.recording import active, recording
@@ -403,6 +404,15 @@ def test_dropout_is_for_training_only():
     assert not torch.equal(model(SRC, TGT), model(SRC, TGT))
     model.eval()
     assert torch.equal(model(SRC, TGT), model(SRC, TGT))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.99, 0.999999])
+def test_dropout_drops_its_share_and_makes_up_for_it(p):
+    torch.manual_seed(1)
+    found = Dropout(p)(torch.ones(100_001))
+    kept = found[found != 0]
+    assert len(kept) / 100_001 == pytest.approx(1 - p, abs=0.01)
+    assert kept.tolist() == pytest.approx([1 / (1 - p)] * len(kept))
 
 
 @every_kind

@@ -21,7 +21,8 @@ class Dropout(nn.Module):
         # On a CPU the library draws 32 random bits for every value, which takes a tenth of a training; 16 bits do,
         # and a 64-bit draw has four of them.
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= round(self.p * 2**16) - 2**15
+        least = min(round(self.p * 2**16), 2**16 - 1) - 2**15  # not the 2^15 that 16 bits would read as -2^15
+        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= least
         return x * keep.to(x.dtype).mul_(1 / (1 - self.p))
 
     def extra_repr(self) -> str:
