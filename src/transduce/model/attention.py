@@ -118,7 +118,7 @@ def position_mask(
 
 
 class Additive(nn.Module):
-    """v tanh(q + k), with a v for each head: the attention function of Bahdanau et al. (2015), section 3.2.1."""
+    """v tanh(q + k), with a v for each head: the attention function of Bahdanau et al. (2015); see section 3.2.1."""
 
     def __init__(self, num_heads: int, d_k: int):
         super().__init__()

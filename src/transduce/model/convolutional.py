@@ -1,7 +1,8 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
 It departs from theirs in having no weight normalisation, not scaling the encoder's gradient by the number of
-attentions, one matrix for embeddings and output, and sinusoidal positions unless others are asked for.
+attentions, one matrix for embeddings and output, and sinusoidal positions unless others are asked for; learned ones
+begin smaller than tokens, by sqrt(d_model).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
 """

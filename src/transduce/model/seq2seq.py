@@ -15,7 +15,7 @@ State = Any  # nested tuples and lists of tensors whose first dimension is the r
 class Memory(NamedTuple):
     """The encoded source, ready to be attended to by every decoder layer."""
 
-    keys_values: list[tuple[Tensor, Tensor]]  # one per decoder layer: (b, h, s, d_k), (b, h, s, d_v)
+    keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one for all: (b, h, s, d_k), (b, h, s, d_v)
     mask: Tensor  # (b, 1, 1, s), True = a real token
 
 
