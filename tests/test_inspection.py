@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.errors import UserError
 from transduce.evaluation.scores import Score
 from transduce.inspection.curves import learning_curve
 from transduce.inspection.page import shown
@@ -150,3 +151,5 @@ def test_a_report_leaves_out_what_is_empty(tmp_path: Path) -> None:
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("h1") == 1
     assert not {"h2", "script"} & set(page.tags)
+    with pytest.raises(UserError, match=r"absent/report\.html can't be written"):
+        write_report(tmp_path / "absent/report.html", Report("A run", "It went well."))

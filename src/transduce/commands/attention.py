@@ -66,10 +66,7 @@ def attention(
         from transduce.inspection.plots import TITLES, draw_attention, pick  # matplotlib
 
         maps = pick(found.uses[use], layer, head, mean=mean)
-        try:
-            draw_attention(out, found.uses[use], f"{TITLES[use]}: {sentence}", maps)
-        except OSError as error:
-            raise UserError(f"{out} can't be written: {error.strerror or error}; write elsewhere.") from None
+        draw_attention(out, found.uses[use], f"{TITLES[use]}: {sentence}", maps)
     say(f"{found.translation.text}  (score {found.translation.score:.3f})")
     if out != STANDARD_OUTPUT:
         say(f"Written: {out}")

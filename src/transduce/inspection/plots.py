@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.errors import UserError
+from transduce.files import write_file
 from transduce.inspection.maps import AttentionUse
 from transduce.inspection.page import drawable
 from transduce.journal import say
@@ -69,10 +70,16 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
         figure.suptitle(textwrap.fill(drawable(title), 100 if columns > 2 else 50), fontsize=9, parse_math=False)
         dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
         with warnings.catch_warnings(record=True, action="always") as heard:
-            figure.savefig(path, dpi=dpi, metadata=METADATA.get(path.suffix))
+            save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
     lacking = {chr(int(code)) for each in heard for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
     if lacking and path.suffix != ".svg":  # which leaves text to who shows it
         say(f"Matplotlib's font lacks {''.join(sorted(lacking))}; {path} has boxes instead. An .svg has the text.")
+
+
+def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
+    """Write a picture of the kind that the suffix says, whole or not at all; raises UserError if that can't be."""
+    with write_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 
 
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.evaluation.scores import Score
+from transduce.files import write_text
 from transduce.inspection.page import document, drawing, section, shown
 from transduce.inspection.picture import Picture
 
@@ -46,7 +47,7 @@ class Report:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write the page; the folder must exist."""
+    """Write the page; raises UserError if that can't be done."""
     sections = [
         section("Scores", _scores(report.scores)),
         section("Facts", _facts(report.facts)),
@@ -57,8 +58,7 @@ def write_report(path: Path, report: Report) -> None:
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
     body, draws = "\n".join([head, *sections]), report.picture is not None
-    page = document(report.title, body, STYLE, draws=draws, inline_styles=bool(report.curve))
-    path.write_text(page, encoding="utf-8", newline="\n")
+    write_text(path, document(report.title, body, STYLE, draws=draws, inline_styles=bool(report.curve)))
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.config import TrainConfig
+from transduce.inspection.plots import save
 from transduce.model.embedding import sinusoids
 from transduce.training.schedule import learning_rate
 
@@ -78,7 +79,7 @@ def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
     right.semilogy(range(0, d_model, 2), wavelengths(d_model))
     right.set(xlabel="channel", ylabel="positions", title="wavelength")
     right.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save(figure, path)
 
 
 def draw_schedules(path: Path, steps: int = 20_000) -> None:
@@ -92,7 +93,7 @@ def draw_schedules(path: Path, steps: int = 20_000) -> None:
     axes.set(xlabel="update", ylabel="learning rate", title="The learning rate (equation 3)")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save(figure, path)
 
 
 def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
@@ -109,4 +110,4 @@ def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
     for axes in (left, right):
         axes.legend(frameon=False)
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save(figure, path)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transduce.config import ModelConfig
+from transduce.inspection.plots import save
 from transduce.journal import say
 from transduce.model.attention import MultiHeadAttention
 from transduce.paper.tables import Table
@@ -292,7 +293,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
     line.legend(frameon=False)
     for axes in (times, memory, line):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save(figure, path)
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from transduce.config import ModelConfig
+from transduce.inspection.plots import save
 from transduce.model.build import count_parameters
 from transduce.paper.experiments import (
     RESOLVED,
@@ -201,4 +202,4 @@ def draw(path: Path, found: Mapping[str, Sequence[Result]]) -> None:
     perplexity.set_yticks(range(len(rows)), [f"{row.group} {row.changes}".strip() for row in rows])
     perplexity.invert_yaxis()
     perplexity.legend(frameon=False)
-    picture.savefig(path, dpi=120)
+    save(picture, path)
