@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +91,9 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     ]
     records = [_record(experiment, out) for experiment, _, out in runs]
     finished = [(out / MANIFEST).exists() for *_, out in runs]
+    for (*_, out), record, done in zip(runs, records, finished, strict=True):
+        if done and record is None:
+            raise UserError(f"{out} holds a model without {RECORD}, so that no table can have made it; move it away.")
     begun = sum(record is not None and not done for record, done in zip(records, finished, strict=True))
     say(f"{sum(finished)} of {len(runs)} runs are finished, {begun} begun.")
     for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
@@ -246,8 +249,9 @@ def resolved(one: Figure, other: Figure) -> bool | None:
     return abs(one.mean - other.mean) > quantile * math.sqrt(sum(squares))
 
 
+@cache
 def revision() -> str:
-    """The version of the code, and its commit where it is a checkout."""
+    """The version of the code, and its commit where it is a checkout: at first asked, for later ones are not loaded."""
     root = Path(__file__).parents[3]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if not (root / ".git").exists():
