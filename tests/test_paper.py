@@ -242,6 +242,9 @@ def test_figures_are_drawn(tmp_path):
     figures.draw_schedules(tmp_path / "schedules.svg", steps=100)
     figures.draw_scale(tmp_path / "scale.png", figures.scale_of_dot_products([2, 8]))
     assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(UserError, match=r"folder\.png can't be written"):
+        figures.draw_positions(tmp_path / "folder.png")
 
 
 # -- runs that add up --------------------------------------------------------------------------------------
@@ -334,6 +337,19 @@ def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
     assert len(experiments.results(good, tmp_path)) == 2
 
 
+def test_the_revision_is_that_of_the_code_that_runs(tmp_path, monkeypatch):
+    loaded = experiments.revision()
+    monkeypatch.setattr(experiments, "__file__", str(tmp_path / "src/transduce/paper/experiments.py"))
+    assert experiments.revision() == loaded, "whatever lies there by now"
+
+
+def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
+    (tmp_path / "one/seed-1").mkdir(parents=True)
+    (tmp_path / "one/seed-1/manifest.json").write_text("{}")
+    with pytest.raises(UserError, match=r"one/seed-1 holds a model without \.experiment\.json"):
+        experiments.carry_out([experiments.Experiment("one", given)], [1], tmp_path, minutes=0)
+
+
 def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
     rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.ROWS[:3]]
     with pytest.raises(UserError, match=r"no\.src cannot be read"):
@@ -422,7 +438,9 @@ def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
 
 
 def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
-    options = {**given, "model.d_model": 16}
+    (tmp_path / "here").mkdir()
+    test = [shutil.copy(file, tmp_path / "here") for file in given["data.test"]]
+    options = {**given, "model.d_model": 16, "data.test": test}
     transformer, recurrent = table2.experiments(options)[:2]
     assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=5)
     assert experiments.carry_out([transformer], [2], tmp_path, minutes=5)
@@ -434,9 +452,13 @@ def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
     shutil.rmtree(tmp_path / "table2/transformer/seed-2")
     again = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
     assert again[ENSEMBLES[0]][6] == "–" and again[ENSEMBLES[1]] == mixed
+    (tmp_path / "here").rename(tmp_path / "there")
+    (tmp_path / "table2/2-of-5-families-ensemble-of-their-first-seeds.json").unlink()
+    moved = {**options, "data.test": [str(tmp_path / "there" / Path(file).name) for file in test]}
+    assert [f"here: {ENSEMBLES[1]}", *mixed[1:]] in table2.table(moved, tmp_path).rows
 
 
-ENSEMBLES = ("Transformer, ensemble of its seeds", "all families, ensemble of their first seeds")
+ENSEMBLES = ("Transformer, ensemble of its seeds", "2 of 5 families, ensemble of their first seeds")
 
 
 # -- recipes -----------------------------------------------------------------------------------------------

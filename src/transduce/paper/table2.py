@@ -179,13 +179,14 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
         data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": own})
     runs = {name: results(each, folder) for name, each in zip(FAMILIES, experiments(given), strict=True)}
     ours = {name: _mean(each) for name, each in runs.items()}
-    first = ours["Transformer"]
+    first, trained = ours["Transformer"], sum(map(bool, runs.values()))
+    there = f"{trained} of {len(runs)} families" if 1 < trained < len(runs) else "all families"
     ensembles = {
         "Transformer, ensemble of its seeds": runs["Transformer"],
-        "all families, ensemble of their first seeds": [each[0] for each in runs.values() if each],
+        f"{there}, ensemble of their first seeds": [each[0] for each in runs.values() if each],
     }
     for name, members in ensembles.items():
-        ours[name] = _together(members, folder / f"table2/{_slug(name)}.json") if len(members) > 1 else None
+        ours[name] = _together(name, members, folder, given.get("data.test", ())) if len(members) > 1 else None
     cells += [_row(name, own, first) for name, own in ours.items()]
     for name, each in runs.items():
         data["runs"] += [{"family": name, **run.as_json()} for run in each]
@@ -224,14 +225,15 @@ def _mean(runs: Sequence[Result]) -> Ours | None:
     return Ours(figure([run.bleu for run in runs]), flops, minutes, runs[0].parameters)
 
 
-def _together(runs: Sequence[Result], path: Path) -> Ours:
-    """Of an ensemble of runs; its BLEU is kept in a file."""
+def _together(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Ours:
+    """Of an ensemble of runs; its BLEU is kept in a file. test: where its text lies now; empty: where it lay then."""
+    path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:
         say(f"Translating with {len(runs)} models together: {path.stem}")
         models = load_models([run.folder for run in runs])
         data, decode = models[0].config.data, models[0].config.decode
-        pairs = list(read_pairs(data.test, (data.source, data.target)))
+        pairs = list(read_pairs(test or data.test, (data.source, data.target)))
         return {"bleu": evaluate(models, pairs, decode, tokenize=data.bleu_tokenize).scores[0].value}
 
     bleu = kept(path, [run.folder / name for run in runs for name in (MANIFEST, RECORD)], translate)["bleu"]
