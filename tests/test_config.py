@@ -184,7 +184,14 @@ def test_a_name_like_no_other_leads_to_the_list() -> None:
         ("model.d_model", True, "model.d_model must be a whole number, not 'True'."),
         ("model.dropout", True, "model.dropout must be a number, not 'True'."),
         ("data.joint", 1, "data.joint must be true or false, not '1'."),
+        ("train.minutes", float("inf"), "train.minutes must be a number, not 'inf'."),
         ("data.source", 1, "data.source must be a text, not '1'."),
+        ("data.test", ["caf\udce9.tsv"], r"data.test: the name 'caf\udce9.tsv' is not UTF-8; rename the file."),
+        (
+            "data.corpora",
+            [{"files": ["\udce9"]}],
+            r"data.corpora.files: the name '\udce9' is not UTF-8; rename the file.",
+        ),
         ("data.valid", "a.en", "data.valid must be a list, not 'a.en'."),
         ("model.norm", "both", "model.norm must be one of post, pre, not 'both'."),
         ("model.norm", ["post"], "model.norm must be one of post, pre, not '['post']'."),
@@ -213,12 +220,13 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
-        ({"model.dropout": float("nan")}, "model.dropout must be at least 0 and below 1, not nan"),
-        ({"train.minutes": float("inf")}, "train.minutes must be at least 0"),
+        ({"train.seed": 2**63}, "train.seed must be at least 0 and below 9223372036854775808, not 9223372036854775808"),
         ({"train.save_every": -1}, "train.save_every must be at least 0, not -1"),
         ({"train.steps": 0}, "train.steps must be at least 1, not 0"),
         ({"data.corpora": [{"files": ["a"], "weight": -1}]}, "data.corpora.weight must be at least 0, not -1.0"),
         ({"data.corpora": [{"weight": 1}]}, "needs files"),
+        ({"data.corpora": [{"files": []}]}, "needs files"),
+        ({"data.corpora": [{"files": ["a"], "weight": float("nan")}]}, "weight must be a number, not 'nan'"),
         ({"data.corpora": [{"files": ["a"], "wieght": 1}]}, "needs files"),
         ({"data.corpora": [{"files": "a"}]}, "data.corpora.files must be a list, not 'a'"),
     ],
@@ -231,6 +239,10 @@ def test_values_that_no_run_can_have_are_refused(options: dict[str, Any], words:
 def test_heads_may_have_their_own_width() -> None:
     model = configure({"model.num_heads": 7, "model.d_k": 16, "model.d_v": 16}).model
     assert (model.num_heads, model.d_k) == (7, 16)
+
+
+def test_models_without_heads_may_have_any_width() -> None:
+    assert configure({"model.kind": "recurrent", "model.d_model": 250}).model.d_model == 250
 
 
 @pytest.mark.parametrize(

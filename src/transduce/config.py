@@ -187,7 +187,7 @@ class TrainConfig:
         least=1,
     )
     patience: int = option(0, "validations without improvement before training stops; 0: never")
-    seed: int = option(1, "of the initialisation, the order of the batches and dropout")
+    seed: int = option(1, "of the initialisation, the order of the batches and dropout", below=2**63)
     threads: int = option(0, "CPU threads of a process; 0: one for every core", unit="threads")
     shard: bool = option(False, "each of several processes keeps only a part of weights and optimiser (FSDP)")
 
@@ -355,25 +355,32 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
         item = typing.get_args(kind)[0]
         if all(type(each) is item for each in value):
-            return tuple(value)
+            return tuple(_text(name, each) for each in value) if item is str else tuple(value)
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     if kind in (bool, int, str) and type(value) is kind:
-        return value
+        return _text(name, value) if isinstance(value, str) else value
     expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "a list")
     raise UserError(f"{name} must be {expected}, not '{value}'.")
+
+
+def _text(name: str, text: str) -> str:
+    """The text; raises UserError for the name of a file whose bytes no configuration can hold."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserError(f"{name}: the name {text!a} is not UTF-8; rename the file.")
+    return text
 
 
 def _corpus(name: str, item: Any) -> CorpusConfig:
     if isinstance(item, CorpusConfig):
         return item
     known = {key: kind for key, kind, _, _ in _fields(CorpusConfig)}
-    if not isinstance(item, dict) or set(item) - set(known) or "files" not in item:
+    if not isinstance(item, dict) or set(item) - set(known) or not item.get("files"):
         raise UserError(f"Each entry of [[{name}]] needs files = [...], and may have a weight.")
     corpus = CorpusConfig(**{key: _convert(f"{name}.{key}", value, known[key]) for key, value in item.items()})
-    if not 0 <= corpus.weight < math.inf:
+    if corpus.weight < 0:
         raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
     return corpus
 
@@ -394,7 +401,7 @@ def _check(config: RunConfig) -> None:
     model = config.model
     if model.d_model % 2:
         raise UserError(f"model.d_model must be even, not {model.d_model}: positions are pairs of sine and cosine.")
-    if model.d_model % model.num_heads and not (model.d_k and model.d_v):
+    if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):
         raise UserError(
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
             "or set model.d_k and model.d_v."
