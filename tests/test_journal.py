@@ -91,7 +91,7 @@ def test_tensorboard_files_hold_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_people_read_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "[bold]no markup[/bold] " + "a long line is not broken " * 10
+    text = "[bold]no markup[/bold], no signs in opus:Books:en-de " + "a long line is not broken " * 10
     say(text)
     assert capsys.readouterr() == ("", text + "\n")
 

@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
-_people = Console(stderr=True, highlight=False)
+_people = Console(stderr=True, highlight=False, emoji=False)  # opus:Books:en-de has none
 
 
 class Journal:

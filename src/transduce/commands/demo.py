@@ -79,7 +79,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
     for each in examples:
         same = each["translation"] == each["reference"]
         table.add_row(each["source"], each["translation"], "the same" if same else each["reference"])
-    Console(markup=False, highlight=False).print(table)
+    Console(markup=False, emoji=False, highlight=False).print(table)
 
 
 def _next_steps(model: Path) -> list[tuple[str, str]]:

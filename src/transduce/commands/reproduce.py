@@ -131,7 +131,7 @@ def _print(table: "Table") -> None:
         screen.add_column(heading, overflow="fold")
     for row in table.rows:
         screen.add_row(*row)
-    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, emoji=False, highlight=False)
     console.print(screen)
     for note in table.notes:
         console.print(note, soft_wrap=False)
