@@ -228,17 +228,18 @@ def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tm
     chosen = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "data.max_tokens": 128}
     names = ("data.corpora", "data.valid", "train.threads")
     result = train(
-        {name: options(place)[name] for name in names} | chosen | {"train.steps": 2, "model.d_ff": 24},
+        {name: options(place)[name] for name in names} | chosen | {"train.steps": 8, "model.d_ff": 24},
         tmp_path / "out",
     )
     config, row = bundle.read_config(result.folder), sizing.sizes_for(300)
     model, run = config.model, config.train
     assert (model.num_encoder_layers, model.num_decoder_layers, model.d_ff, config.data.max_tokens) == (1, 1, 24, 128)
     assert (model.d_model, model.num_heads, model.dropout) == (row.d_model, row.num_heads, row.dropout)
-    assert (run.steps, run.patience, run.accumulate) == (2, row.patience, 1)
+    assert (run.steps, run.patience, run.accumulate) == (8, row.patience, 1)
     epoch = open_prepared(result.folder / "data").mixture.plan(0, 0, budget=128, accumulate=1, seed=1)
     assert run.save_every == run.validate_every == len(epoch)
-    assert run.warmup == min(row.warmup, row.epochs * len(epoch) // 4)
+    assert run.warmup == 2  # a quarter of what was asked for
+    assert run.learning_rate / (row.d_model * run.warmup) ** 0.5 == pytest.approx(row.peak, rel=0.01)
     pieces = bundle.load(result.folder).tokenizer.target_size
     assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size  # the corpus supports fewer
 
@@ -297,10 +298,11 @@ def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
 
 def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     data, corpus = tmp_path / "data", ["--train", *files(place, "train"), "--from", "ka", "--to", "zu"]
-    status, said, _ = run(capsys, "prepare", *corpus, "--out", data, "data.vocab_size=300", "data.holdout=20")
+    text = "data.holdout=20", "data.rules=length,numbers"
+    status, said, _ = run(capsys, "prepare", *corpus, "--out", data, "data.vocab_size=300", *text)
     assert status == 0 and said.startswith("280 pairs to train on, 20 held out")
-    raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, "data.holdout=20")
-    prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS)
+    raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, *text)
+    prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS, *text)
     assert raw[0] == prepared[0] == 0
     assert "It has hardly learnt anything yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")

@@ -66,8 +66,8 @@ def training_options(
 ) -> Mapping[str, Any]:
     """How long and how fast to train, given the updates of an epoch; warmup: 0, or what was chosen already.
 
-    fine_tuning: a model that knows something already is taught at a third of the rate. most: updates that there will
-    be time for.
+    fine_tuning: a model that knows something already is taught at a third of the rate. most: updates that were
+    asked for, or that there will be time for.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak

@@ -110,8 +110,9 @@ def prepared_corpus(
     if len(config.data.corpora) == 1 and is_prepared(config.data.corpora[0].files):
         prepared = open_prepared(Path(config.data.corpora[0].files[0]))
         facts = prepared.facts
-        for name, was in {**facts.options, "data.source": facts.source, "data.target": facts.target}.items():
-            if name in given and given[name] not in (was, "auto"):
+        known = {**facts.options, "data.source": facts.source, "data.target": facts.target}
+        for name, (was, now) in differences(configure(known), config).items():
+            if name in known and name in given and now != "auto":
                 raise UserError(f"{prepared.folder} was prepared with {name} = {was}; leave it out, or prepare again.")
         check_vocabulary(given, prepared.tokenizer.source_size, prepared.folder)
         if config.data.valid:
@@ -215,13 +216,14 @@ def _length(
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
+    asked = min(given.get("train.steps", math.inf), _updates(config, rehearsal))
     automatic = sizing.training_options(
         pairs,
         per_epoch,
         config.model.d_model,
         given.get("train.warmup", 0),
         fine_tuning=fine_tuning,
-        most=_updates(config, rehearsal),
+        most=math.inf if "train.learning_rate" in given else asked,  # whose peak is higher after a shorter rise
     )
     chosen = {name: value for name, value in automatic.items() if name not in given}
     return configure(flatten(config), chosen, found)
