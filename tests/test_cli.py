@@ -49,10 +49,11 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         train: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
         out: str,
         beam_size: int = 4,
+        as_json: bool = False,
         assignments: Assignments = (),
     ) -> None:
         """Do as told."""
-        calls.append((recipe, train, out, beam_size, assignments))
+        calls.append((recipe, train, out, beam_size, assignments, *[as_json] * as_json))
 
     monkeypatch.setitem(cli.COMMANDS, "imitate", imitate)
     return calls
@@ -167,7 +168,8 @@ def test_a_file_that_looks_like_an_assignment_can_be_named(
 
 def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "imitate", "--out", "-")
-    assert imitate == [(None, (), "-", 4, ())]
+    run(capsys, "imitate", "--out", "m", "--as-json", "-")  # but no flag's
+    assert imitate == [(None, (), "-", 4, ()), (Path("/dev/stdin"), (), "m", 4, (), True)]
 
 
 @pytest.mark.parametrize(

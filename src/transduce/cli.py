@@ -5,7 +5,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -106,15 +106,16 @@ def application() -> cyclopts.App:
 def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
     """Spell out what it doesn't read by itself: bare section.key=value, and `--input -` for the standard input."""
     command = COMMANDS.get(arguments[0]) if arguments else None
-    takes_assignments = command and "assignments" in inspect.signature(command).parameters
+    parameters: Mapping[str, inspect.Parameter] = inspect.signature(command).parameters if command else {}
+    flags = {f"--{name.replace('_', '-')}" for name, each in parameters.items() if each.annotation is bool}
     spelt: list[str] = []
     for argument in arguments:
         before = spelt[-1] if spelt else ""
-        if argument == "-" and before.startswith("--") and before not in SEVERAL_FILES:
+        if argument == "-" and before.startswith("--") and before not in {*SEVERAL_FILES, *flags}:
             spelt[-1] = f"{before}=-"
         elif argument == "-":  # else taken for an option
             spelt.append("/dev/stdin")
-        elif takes_assignments and ASSIGNMENT.match(argument) and before != "--set":
+        elif "assignments" in parameters and ASSIGNMENT.match(argument) and before != "--set":
             spelt += ["--set", argument]
         else:
             spelt.append(argument)
