@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -120,6 +121,15 @@ def test_shards_that_start_at_the_same_moment_agree(tmp_path):
     with ThreadPoolExecutor(4) as threads:
         for turn in range(30):
             assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
+
+
+def test_of_calls_that_differ_and_start_at_the_same_moment_one_is_refused(tmp_path):
+    def start(shards: int, measure: Callable[[], list[int]]) -> Plan:
+        return agree(tmp_path / "parts", "translate", {}, [], measure=measure, shards=shards, unit=lambda *_: 1)
+
+    with pytest.raises(UserError, match="with 2 shards instead of 4"):
+        start(4, lambda: [*start(2, lambda: [8]).lengths])
+    assert start(2, list).shards == 2
 
 
 # -- translating ------------------------------------------------------------------------------------------------------
@@ -431,6 +441,7 @@ MISTAKES = {
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers is for --on ray",
     "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",

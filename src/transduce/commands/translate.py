@@ -106,6 +106,8 @@ def translate(
         )
     if redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
+    if workers is not None and not on:
+        raise UserError("--workers is for --on ray.")
     if shard or on:
         if is_document:
             raise UserError(f"{input} is one document; leave out --shard and --on, which are for files of lines.")
@@ -117,8 +119,6 @@ def translate(
             raise UserError("--profile measures one process: leave out --shard and --on.")
         _scaled((model, *ensemble), given, engine, form, glossary, input, output, shard, on, workers)
         return
-    if workers is not None:
-        raise UserError("--workers is for --on ray.")
     if not is_document and input != "-" and (Path(input).is_dir() or not Path(input).exists()):
         next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
     terms = read_glossary(str(glossary)) if glossary else []

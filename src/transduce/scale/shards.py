@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -105,7 +105,7 @@ def agree(
     folder: Path,
     kind: str,
     call: Mapping[str, Any],
-    files: Iterable[str],
+    files: Sequence[str],
     *,
     measure: Callable[[], Sequence[int]],
     shards: int | Callable[[Sequence[int]], int],
@@ -119,19 +119,19 @@ def agree(
     """
     call = {PROGRAM: version(PROGRAM), **call}
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()  # at one time: another shard
-    if PLAN in there:  # may be writing it now
-        plan = read_plan(folder)
-        _compare(plan, folder, kind, call, list(files), plan.shards if callable(shards) else shards)
-        return plan
-    if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in there):
-        raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
-    lengths = measure()  # which complains of what can't be read as its readers do
-    inputs = [_look(file) for file in files]
-    number = shards(lengths) if callable(shards) else shards
-    plan = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / PLAN, to_json({"format": FORMAT} | dataclasses.asdict(plan)))
-    return read_plan(folder)
+    if PLAN not in there:  # may be writing it now
+        if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in there):
+            raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
+        lengths = measure()  # which complains of what can't be read as its readers do
+        inputs = [_look(file) for file in files]
+        number = shards(lengths) if callable(shards) else shards
+        made = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / PLAN).exists():  # another shard's, of the same call or not
+            write_text(folder / PLAN, to_json({"format": FORMAT} | dataclasses.asdict(made)))
+    plan = read_plan(folder)
+    _compare(plan, folder, kind, call, files, plan.shards if callable(shards) else shards)
+    return plan
 
 
 def read_plan(folder: Path) -> Plan:
