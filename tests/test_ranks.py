@@ -75,7 +75,9 @@ def test_alone_there_is_no_process_group():
     [
         ({"WORLD_SIZE": "2"}, "RANK is ''.*start them with torchrun, or unset WORLD_SIZE"),
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
+        ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²'"),
         ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),
+        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"}, "MASTER_PORT is 65536; the last port is 65535"),
     ],
 )
 def test_half_an_environment_is_refused(environment, pattern, monkeypatch):

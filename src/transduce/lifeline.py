@@ -172,7 +172,9 @@ def arrive() -> Listener | Knock | None:
     """
     if (world := number("WORLD_SIZE", 1)) == 1 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return None
-    rank, addresses, port = number("RANK"), [os.environ.get("MASTER_ADDR", "")], number("MASTER_PORT")
+    rank, addresses, port = number("RANK"), [os.environ.get("MASTER_ADDR") or "localhost"], number("MASTER_PORT")
+    if port > 65535:
+        raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
     token = f"one of {world}"
     if rank == 0:
         return Listener(addresses, world, port, token)
@@ -203,7 +205,7 @@ def number(name: str, default: int | None = None) -> int:
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UserError(
             f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
             "or unset WORLD_SIZE."
