@@ -1,5 +1,6 @@
 """The commands, as a person types them: what they write, where to, and what they say of mistakes."""
 
+import ast
 import functools
 import gzip
 import io
@@ -7,6 +8,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ from command_line import run
 from corpora import write_texts
 from models import make_model
 from transduce import bundle, cli
+from transduce.commands.demo import next_steps
 from transduce.commands.output import write_lines
 from transduce.commands.recipes import by_names, gather
 from transduce.config import configure
@@ -651,10 +654,20 @@ def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
     assert (found["finished"], found["metrics"]) == (False, {})
 
 
+@pytest.mark.parametrize("name", ["model", "my model", 'it\'s "mine"'])
+def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
+    steps = dict(next_steps(Path("demo", name)))
+    for purpose in ("Translate in the browser, while you type", "See what the model is"):
+        assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
+    program = ast.parse(shlex.split(steps["Use it from Python"])[-1])
+    assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]
+
+
 # -- mistakes ---------------------------------------------------------------------------------------------
 
 MISTAKES = {  # what is typed in a folder with the files of `place`, and what the sentence says
     "translat one": 'Did you mean "translate"?',
+    "demo --out x train.step=9": "Unknown option 'train.step'; did you mean 'train.steps'?",
     "train": "train needs --out",
     "train --out": "--out needs a value",
     "train --out x": "There is nothing to train on: give --train",

@@ -1,5 +1,6 @@
 """`transduce demo`."""
 
+import json
 import os
 import shlex
 import shutil
@@ -32,24 +33,22 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     Args:
         out: The folder to write: the text, the model and report.html.
     """
+    text, model = out / "text", out / "model"
+    files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
+    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     from transduce.corpus.phrasebook.sampling import split
     from transduce.ranks import refuse_several
     from transduce.runs.train import train  # torch: too slow for --help
 
     refuse_several("transduce demo")
-    text, model = out / "text", out / "model"
     if (model / "manifest.json").exists():
         raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
     say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
     say("words that never stand together in training, so that learning by heart does not help.")
     training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
     text.mkdir(parents=True, exist_ok=True)
-    files = {
-        "train": _write(text, "train", training),
-        "valid": _write(text, "valid", held_out[:VALID]),
-        "test": _write(text, "test", held_out[VALID:]),
-    }
-    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    for name, examples in ("train", training), ("valid", held_out[:VALID]), ("test", held_out[VALID:]):
+        _write(files[name], examples)
     result = train(given, model)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
@@ -60,16 +59,14 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     print(f"\nBLEU {bleu['value']:.1f} on {TEST} sentences whose combinations were not in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
     print("What to do next:")
-    for purpose, command in _next_steps(model):
+    for purpose, command in next_steps(model):
         print(f"  {purpose}:\n    {command}")
 
 
-def _write(folder: Path, name: str, examples: "Sequence[Example]") -> list[str]:
+def _write(files: Sequence[str], examples: "Sequence[Example]") -> None:
     """One file a language, line-aligned, as people have them."""
-    paths = [folder / f"{name}.en", folder / f"{name}.de"]
-    for path, lines in zip(paths, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    return [str(path) for path in paths]
+    for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
+        Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
 def _print_table(examples: Iterable[dict[str, str]]) -> None:
@@ -82,17 +79,19 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
-def _next_steps(model: Path) -> list[tuple[str, str]]:
+def next_steps(folder: Path) -> list[tuple[str, str]]:
     """Commands that work as they stand, also where transduce was installed into a folder that is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
-    program = f"import transduce; print(transduce.load('{model}').translate(['{sentence}'])[0].text)"
+    model = shlex.quote(str(folder))
+    name = json.dumps(str(folder), ensure_ascii=False)
+    program = f'import transduce; print(transduce.load({name}).translate(["{sentence}"])[0].text)'
     return [
         ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
         ("Translate in the browser, while you type", f"{transduce} serve {model}"),
         ("See what the model is", f"{transduce} info {model}"),
-        ("Use it from Python", f'{python} -c "{program}"'),
+        ("Use it from Python", f"{python} -c {shlex.quote(program)}"),
         ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
     ]
 
@@ -128,6 +127,6 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             curve=learning_curve(read_events(model / bundle.JOURNAL)),
             picture=picture_of(loaded.model, found),
             examples=examples,
-            next_steps=[Step(*each) for each in _next_steps(model)],
+            next_steps=[Step(*each) for each in next_steps(model)],
         ),
     )
