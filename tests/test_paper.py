@@ -417,8 +417,8 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
     assert status == 2 and "--budget trains models: give --train" in said
-    status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path, "--text", "ka")
-    assert status == 2 and "--model and --text go together" in said
+    status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
+    assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
     for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
         assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
     (tmp_path / "file").write_text("")

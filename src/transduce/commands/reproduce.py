@@ -61,13 +61,13 @@ def reproduce(
         raise UserError(f"{what} trains nothing: leave out the corpus, --budget and section.key=value.")
     if what != "figures" and (model or text):
         raise UserError("--model and --text are for figures.")
+    if (model is None) != (not text):
+        raise UserError("--model and --text go together: whose attention is drawn, and for which sentences.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out} cannot be made: {error.strerror}.") from None
     if what == "figures":
-        if (model is None) != (not text):
-            raise UserError("--model and --text go together: whose attention is drawn, and for which sentences.")
         if model:
             _draw_attention(out, model, text)
         _draw(out)
