@@ -158,7 +158,7 @@ def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
     total: dict[str, Tensor] = {}
     for path in checkpoints:
         verify(path, hashes=True)
-        for name, weight in load_file(path / WEIGHTS).items():
+        last = load_file(path / WEIGHTS)
+        for name, weight in last.items():
             total[name] = total.get(name, torch.zeros((), dtype=torch.float64)) + weight.double()
-    dtypes = {name: weight.dtype for name, weight in load_file(checkpoints[-1] / WEIGHTS).items()}
-    return {name: (weight / len(checkpoints)).to(dtypes[name]) for name, weight in total.items()}
+    return {name: (weight / len(checkpoints)).to(last[name].dtype) for name, weight in total.items()}
