@@ -40,7 +40,7 @@ def train(
         source: Language code of the source, such as en; without it, from names such as train.en and train.de.
         target: Language code of the target, such as de; without it, as for the source.
         init: A model folder to go on from (fine-tuning), with its vocabulary and shape.
-        keep_optimizer: With --init, go on with the optimiser's state, too.
+        keep_optimizer: With --init, go on from its newest checkpoint, not the average, with the optimiser's state.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Tell in the end where the time went.
     """

@@ -56,7 +56,7 @@ def train(
     """Train a model into `out`, or go on with the training that is there.
 
     given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
-    from with its tokenizer and shape; keep_optimizer: with the optimiser's state of its newest checkpoint, too.
+    from with its tokenizer and shape; keep_optimizer: with weights and optimiser's state of its newest checkpoint.
     until: on the monotonic clock, when to save and stop, to go on another time. arrival: what `lifeline.arrive` gave.
     Raises UserError for what can't be trained.
     """
