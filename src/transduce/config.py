@@ -6,11 +6,12 @@ chosen from the size of the corpus by `sizing.py`.
 
 import dataclasses
 import difflib
+import functools
 import math
 import re
 import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -226,11 +227,14 @@ class Option(NamedTuple):
     below: float  # what a number must stay under
 
 
-def options() -> Iterator[Option]:
+@functools.cache  # reading the types takes milliseconds
+def options() -> tuple[Option, ...]:
     """Every option by its dotted name."""
-    for section in dataclasses.fields(RunConfig):
-        for key, kind, metadata, default in _fields(section.type):
-            yield Option(f"{section.name}.{key}", kind, default, **metadata)
+    return tuple(
+        Option(f"{section.name}.{key}", kind, default, **metadata)
+        for section in dataclasses.fields(RunConfig)
+        for key, kind, metadata, default in _fields(section.type)
+    )
 
 
 def configure(*layers: Options) -> RunConfig:
@@ -238,14 +242,12 @@ def configure(*layers: Options) -> RunConfig:
 
     Raises UserError for an unknown name (and names the nearest) or a value of the wrong type.
     """
-    known = {option.name: option.kind for option in options()}
     sections: dict[str, dict[str, Any]] = {field.name: {} for field in dataclasses.fields(RunConfig)}
     for layer in layers:
         for name, value in layer.items():
-            if name not in known:
-                raise UserError(f"Unknown option '{name}'{_nearest(name, known)}")
+            kind = _kind(name)
             section, key = name.split(".")
-            sections[section][key] = _convert(name, value, known[name])
+            sections[section][key] = _convert(name, value, kind)
     config = RunConfig(
         ModelConfig(**sections["model"]),
         DataConfig(**sections["data"]),
@@ -261,15 +263,12 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
     Raises UserError for an argument without `=`, an unknown name or a value of the wrong type.
     """
-    known = {option.name: option.kind for option in options()}
     found: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals:
             raise UserError(f"'{argument}' is not an option; options are written section.key=value.")
-        if name not in known:
-            raise UserError(f"Unknown option '{name}'{_nearest(name, known)}")
-        found[name] = _read(name, text, known[name])
+        found[name] = _read(name, text, _kind(name))
     return found
 
 
@@ -284,15 +283,12 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
         raise UserError(
             f"{file} has format {version}, this transduce reads format {FORMAT}; install a newer transduce."
         )
-    known = {option.name: option.kind for option in options()}
     found = {}
     for section, table in tables.items():
         if not isinstance(table, dict):
             raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
         for name, value in ((f"{section}.{key}", value) for key, value in table.items()):
-            if name not in known:
-                raise UserError(f"{file}: unknown option '{name}'{_nearest(name, known)}")
-            found[name] = _convert(f"{file}: {name}", value, known[name])
+            found[name] = _convert(f"{file}: {name}", value, _kind(name, f"{file}: unknown"))
     return found
 
 
@@ -324,11 +320,15 @@ def _fields(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], Any]]:
         yield item.name, types[item.name], item.metadata, item.default
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name; one without a section is compared with the keys alone."""
-    names = {other if "." in name else other.partition(".")[2]: other for other in reversed(list(known))}
+def _kind(name: str, unknown: str = "Unknown") -> Any:
+    """The type of an option; raises UserError with the nearest name, by the key alone if there is no section."""
+    kinds = {option.name: option.kind for option in options()}
+    if name in kinds:
+        return kinds[name]
+    names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
-    return f"; did you mean '{names[matches[0]]}'?" if matches else "; `transduce options` lists them all."
+    hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists them all."
+    raise UserError(f"{unknown} option '{name}'; {hint}")
 
 
 def _read(name: str, text: str, kind: Any) -> Any:
