@@ -655,7 +655,10 @@ def collection(site: Site, folder: Path) -> Path:
     return folder / "table.toml"
 
 
-def test_a_collection(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_collection(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "TIMEOUT", 30.0)  # one answer waits for another process to fetch all
     known = {"corpus": "Books", "version": "v9", "source": "de", "target": "en", "size": 3}
     site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps({"corpora": [known]}).encode()
     site.files["/Books/v9/de-en.txt.zip"] = zipped(
