@@ -32,7 +32,7 @@ PLACEHOLDERS = rf"""
     | {ENTITIES}
 """
 MARKED = r"""
-      (?::[A-Za-z][\w.+-]*+)++:`[^`\n]++`              # reStructuredText: a role
+      (?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`   # reStructuredText: a role, perhaps of a domain
     | ``(?:[^`\n]|`(?!`))++``                          # code
     | `[^`\s][^`<\n]*+`_{0,2}                          # code in Markdown, a reference
     | \[\#?[\w*-]++\]_                               # a footnote

@@ -20,7 +20,7 @@ NUMBER = re.compile(r"\d+")
 THOUSANDS = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
 QUOTES = {'"': '"', "'": "'", "(": ")", "[": "]", "<": ">", "«": "»", "»": "«", "“": "”", "„": "“", "‘": "’", "‚": "‘"}
 CLOSING = ".,:;!?…%)]}>”’»"  # what a blank comes behind
-OPENING = "([{<„“‘«"  # what a blank comes before
+BEGINNING = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # of what a blank comes before
 LONGEST_WORD = 60  # characters of what may stand in the text for an element that holds nothing but placeholders
 
 
@@ -81,7 +81,7 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
     parts, at, wanted = list[str](), 0, False  # wanted: a blank behind the last patch
     for patch in patches:
         between = text[at : patch.begin]
-        if wanted and between and _begins_word(text, at):
+        if wanted and between and BEGINNING.match(text, at):
             parts.append(" ")
         parts.append(spell(between))
         last = text[patch.begin - 1 : patch.begin]
@@ -90,13 +90,9 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
             parts.append(" ")
         parts.append(patch.raw)
         at, wanted = patch.end, patch.after
-    if wanted and _begins_word(text, at):
+    if wanted and BEGINNING.match(text, at):
         parts.append(" ")
     return "".join([*parts, spell(text[at:])])
-
-
-def _begins_word(text: str, at: int) -> bool:
-    return bool(re.match(rf"\w|[{re.escape(OPENING)}]|[\"']\w", text[at : at + 2]))
 
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:

@@ -90,10 +90,14 @@ def _occurrences(word: str, text: str) -> list[int]:
 
 def _words(masked: Masked, translation: str) -> Iterator[_Word]:
     """The words with marks where they were copied to: the first of a kind to the first, and so on."""
+    places: dict[str, dict[int, int]] = {}
     for mark in masked.marks:
         if mark.kind == "word":
             word = masked.text[mark.begin : mark.end]
-            at = dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))[mark.begin]
+            if word not in places:
+                pairs = zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True)
+                places[word] = dict(pairs)
+            at = places[word][mark.begin]
             yield _Word((mark.begin, mark.end), (at, at + len(word)), mark.opening)
 
 

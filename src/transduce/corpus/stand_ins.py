@@ -49,13 +49,13 @@ def both(source: str, target: str) -> tuple[str, str] | None:
     if _is_taken(read) or _is_taken(written):
         return None
     here, there = _words(read), _words(written)
-    names = _names(here)
-    free = [raw for raw in names if raw not in {mark.opening for mark in there}]
-    for mark in there:
-        same = [raw for raw in free if _kind(raw) == _kind(mark.opening)]
-        if mark.opening not in names and same:
-            names[mark.opening] = names[same[0]]
-            free.remove(same[0])
+    names, written_as = _names(here), _names(there)
+    free: dict[str, list[str]] = {}  # by kind, the first last
+    for raw in reversed([raw for raw in names if raw not in written_as]):
+        free.setdefault(_kind(raw), []).append(raw)
+    for raw in written_as:
+        if raw not in names and (same := free.get(_kind(raw))):
+            names[raw] = names[same.pop()]
     if Counter(names[mark.opening] for mark in here) != Counter(names.get(mark.opening) for mark in there):
         return None
     return _renamed(read, names).text, _renamed(written, names).text
