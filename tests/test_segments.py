@@ -40,6 +40,12 @@ def test_it_is_cut_where_a_clause_ends() -> None:
     assert parts[1] == "was put aside, and nobody asked for it again."
 
 
+def test_numbers_are_not_cut_at_their_signs() -> None:
+    sentence = "It cost 1,000,000 dollars at 10:30 on that day"
+    parts, _ = shorten(sentence, lambda parts: [len(part) for part in parts], 12)
+    assert {"1,000,000", "10:30"} <= set(" ".join(parts).split())
+
+
 def test_a_part_that_is_never_short_enough_stays() -> None:
     assert shorten("ab", lambda parts: [9] * len(parts), 3).sentences == ["a", "b"]
 

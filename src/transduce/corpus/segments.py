@@ -16,7 +16,7 @@ from transduce.errors import UserError
 PARAGRAPH = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # what begins an item of a list: no text
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which Rust doesn't know
-CLAUSE = re.compile(r"(?<=[;:,)\]–—؛،、，；：。])\s*|\s+(?=[(\[–—])")  # where to cut what is too long, best
+CLAUSE = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|\s+(?=[(\[–—])")  # where to cut what is too long, best
 BLANK = re.compile(r"\s+")
 
 
