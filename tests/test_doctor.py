@@ -554,6 +554,23 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
     assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
 
 
+@pytest.mark.parametrize("name", ["c.po", "c.mrg"])
+def test_what_is_not_utf8_in_messages_and_trees_is_named_and_mended(tmp_path, capsys, name):
+    corpus = tmp_path / name
+    with corpus.open("wb") as file:
+        for number in range(100):
+            text = f"{FRENCH} {number}".replace(" ", "_").encode("cp1252" if number == 10 else "utf-8")
+            if name == "c.po":
+                file.write(b'msgid "The caf\xc3\xa9 is closed. %d"\nmsgstr "%s"\n' % (number, text))
+            else:
+                file.write(b"(S (NP x)\n(VP %s))\n" % text)
+    mended = tmp_path / "mended.jsonl"
+    status, out, said = run(capsys, "doctor", corpus, "--only", "mojibake", "--json", "--fix", mended)
+    assert status == 0, said
+    assert json.loads(out)["rules"][ENCODING]["lines"] == [[str(corpus), 21]]
+    assert len(written(mended)) == 100 and "déjà_fermé_à_Noël._10" in written(mended)[10]
+
+
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 30), st.sampled_from([None, -20, -2, 1, 3, 20]))))
 def test_no_target_goes_to_two_lines(drawn):
     stretches, line = [], 0

@@ -62,9 +62,9 @@ def read_pairs(
     files may use the codes of the `languages` as keys, and these decide what is read of a translation memory. Of text
     files, nothing is left out: an empty line is an empty text. Of documents, what has a translation is read, and a line
     break in a text becomes a blank. A byte order mark at the start of a file is not text and is removed.
-    Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse. lenient: lines of
-    text, tables and JSON that are not UTF-8 are given, too, see `undecoded`; and of two text files one may lack up to
-    20 lines, instead of which the last pairs have an empty text.
+    Raises UserError for an unknown suffix, unequal numbers of lines, and what the readers refuse. lenient: bytes that
+    are not UTF-8 are given, too, but for XML and files that face each other, see `undecoded`; and of two text files one
+    may lack up to 20 lines, instead of which the last pairs have an empty text.
     """
     match within(files):
         case [source, target] if facing := _facing(source, target):
@@ -148,9 +148,9 @@ def _pair(texts: tuple[str, str], origin: Origin) -> Pair:
     return Pair(*texts, origin)
 
 
-def _read_trees(file: str) -> Iterator[Pair]:
+def _read_trees(file: str, lenient: bool) -> Iterator[Pair]:
     """The words of every tree, and the tree itself without them, marked; two empty texts for a tree of traces alone."""
-    for tree, line in read_trees(file):
+    for tree, line in read_trees(file, lenient=lenient):
         simple = simplify(tree)
         words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
         yield Pair(marked_words(words), marked_tags(symbols), Origin(display_name(file), line))
@@ -159,7 +159,7 @@ def _read_trees(file: str) -> Iterator[Pair]:
 def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Iterator[Pair]:
     match ".tsv" if file in STANDARD_INPUT else suffixes(file)[0]:
         case ".mrg":
-            return _read_trees(file)
+            return _read_trees(file, lenient)
         case ".tsv" | ".tab" | ".txt":
             return map(_pair, read_tsv(file, lenient=lenient), map(Origin, repeat(display_name(file)), count(1)))
         case ".jsonl":
@@ -172,7 +172,8 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         case ".po":
             from transduce.corpus.documents.po import read_translated_po
 
-            return map(_numbered, repeat(file), read_translated_po(read_pieces(file), display_name(file), languages[1]))
+            messages = read_translated_po(read_pieces(file), display_name(file), languages[1], lenient=lenient)
+            return map(_numbered, repeat(file), messages)
         case ".xlf" | ".xliff":
             from transduce.corpus.documents.xliff import read_translated_xliff
 

@@ -104,13 +104,14 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
         raise MalformedTreeError("a bracket that opens here is never closed", begin)
 
 
-def read_trees(file: str) -> Iterator[tuple[Tree, int]]:
+def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
     """The trees of a file, each with the number, from 1, of the line that it begins in.
 
-    Compressed files and standard input are read as `read_lines` does. Raises UserError that names file and line.
+    Compressed files and standard input are read, and lenient is meant, as by `read_lines`. Raises UserError that names
+    file and line.
     """
     try:
-        for tree, line in parse_trees(without_byte_order_mark(read_lines(file))):
+        for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
             yield tree, line + 1
     except MalformedTreeError as error:
         raise UserError(

@@ -24,6 +24,7 @@ MARKS = {  # byte order marks; the longer first
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}  # for other ends
+MARKED = {"utf_8_sig", "utf_16", "utf_32"}  # begin with a mark, which says more than they do
 UNTOLD = ("src", "tgt", "source", "target")  # a model's languages where nobody has told them
 
 
@@ -159,26 +160,34 @@ def chosen_codec(content: bytes, name: str, declared: str | None = None) -> str:
     """The codec of a file that begins so; raises UserError if there is none."""
     codec = next((codec for mark, codec in MARKS.items() if content.startswith(mark)), declared or "utf-8")
     try:
-        if codecs.lookup(codec).name.replace("-", "_") in NO_CHARSETS:
+        known = codecs.lookup(codec).name.replace("-", "_")
+        if known in NO_CHARSETS:
             raise LookupError
         "".encode(codec)  # some codecs are none of text
     except LookupError:
         raise UserError(
             f"{name} says that it is in {codec!r}, which is no known encoding; write it in UTF-8."
         ) from None
+    if known in MARKED:
+        raise UserError(
+            f"{name} says that it is in {codec!r}, but doesn't begin with a byte order mark; mend what it says, or "
+            "write it in UTF-8."
+        )
     return codec
 
 
-def decoded(pieces: Iterable[bytes], name: str, declared: Callable[[bytes], str | None], head: int) -> Iterator[str]:
+def decoded(
+    pieces: Iterable[bytes], name: str, declared: Callable[[bytes], str | None], head: int, *, lenient: bool = False
+) -> Iterator[str]:
     """The characters of a file that comes in pieces; declared: says its encoding by its beginning, of `head` bytes.
 
-    Raises UserError that names the line that can't be read.
+    Raises UserError that names the line that can't be read. lenient: such bytes are given, too; see `undecoded`.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < head and (piece := next(stream, None)) is not None:
         beginning += piece
     codec = chosen_codec(beginning, name, declared(beginning))
-    decoder, line = codecs.getincrementaldecoder(codec)(), 1
+    decoder, line = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict"), 1
     for piece, last in chain(((each, False) for each in chain((beginning,), stream)), ((b"", True),)):
         try:
             text = decoder.decode(piece, last)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transduce.corpus.documents.document import Document, Slot, decode
+from transduce.corpus.documents.xml import DECLARED
 from transduce.corpus.inline import is_protected, last_piece
 from transduce.corpus.markup import Piece, attribute, attributes, pieces
 from transduce.corpus.placeholders import is_text, mask
@@ -34,7 +35,7 @@ class _Run:
 
 def read_html(content: bytes, name: str) -> Document:
     """The texts of blocks, without script, style, pre, code, and what has translate="no"."""
-    declared = CHARSET.search(content[:HEAD])
+    declared = CHARSET.search(content, 0, HEAD) or DECLARED.search(content)
     text, codec = decode(content, name, declared[1].decode() if declared else None)
     found = list(pieces(text, html=True))
     lines, run, slots, i = _Lines(text), _Run(), list[Slot](), 0

@@ -6,12 +6,13 @@ Read line by line, so that each translation's place is known; what is written is
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from transduce.corpus.documents.document import Document, Known, Slot, check_language, decode, decoded
 from transduce.corpus.documents.plurals import Plurals, plurals
 from transduce.errors import UserError
 
-CHARSET = re.compile(rb'"Content-Type:[^"\n]*charset=([\w.:-]+)')
+CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
 TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
 LINE = re.compile(
@@ -60,19 +61,24 @@ def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> 
     text, codec = decode(content, name, _declared(content))
     newline = "\r\n" if "\r\n" in text else "\n"
     entries = _entries(text.split("\n"), name, language)
-    slots = tuple(slot for message, forms in entries for slot in _slots(message, forms, newline, redo=redo))
-    return Document(name, text, codec, slots)
+    slots = (_slots(message, forms, newline, redo=redo) for message, forms in entries)
+    in_order = (sorted(each, key=lambda slot: slot.begin) for each in slots)
+    return Document(name, text, codec, tuple(chain.from_iterable(in_order)))
 
 
-def read_translated_po(pieces: Iterable[bytes], name: str, language: str) -> Iterator[Known]:
-    """The messages with a translation, of a file that comes in pieces; raises UserError as `read_po` does."""
-    for message, forms in _entries(_lines(decoded(pieces, name, _declared, HEAD), name), name, language):
+def read_translated_po(pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False) -> Iterator[Known]:
+    """The messages with a translation, of a file that comes in pieces; raises UserError as `read_po` does.
+
+    lenient: bytes that can't be read are given, too; see `undecoded`.
+    """
+    texts = decoded(pieces, name, _declared, HEAD, lenient=lenient)
+    for message, forms in _entries(_lines(texts, name), name, language):
         if all(string.value for string in message.translations.values()):
             yield from _known(message, forms)
 
 
 def _declared(content: bytes) -> str | None:
-    found = CHARSET.search(content)
+    found = CHARSET.search(content, 0, HEAD)
     return found[1].decode() if found and found[1] != TEMPLATE else None
 
 
@@ -101,18 +107,10 @@ def _entries(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
     message, string, at = _Message(), None, 0
     for number, line in enumerate(lines, 1):
-        found = LINE.fullmatch(line.rstrip("\r").removeprefix("\ufeff"))
-        if found is None:
-            if message.translations:
-                yield _whole(message, name)
-                message = _Message()
-            _check_other(line, name, number)
-            if message.strings:
-                _whole(message, name)  # which it can't be
-            message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
-            string = None
-        else:
-            begin, end = (at + line.startswith("\ufeff") + edge for edge in found.span("quoted"))
+        at += line.startswith("\ufeff")
+        line = line.removeprefix("\ufeff")
+        if found := LINE.fullmatch(line.rstrip("\r")):
+            begin, end = (at + edge for edge in found.span("quoted"))
             if found["word"]:
                 if found["word"] != "msgstr" and message.translations:
                     yield _whole(message, name)
@@ -125,18 +123,20 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
             string.end = end
             if end - string.begin > LONGEST:
                 raise UserError(f"{name}, line {message.line}: a string has more than {LONGEST:,} characters.")
+        elif line.strip():  # a blank line ends nothing
+            if not line.lstrip().startswith("#"):
+                raise UserError(
+                    f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or "
+                    'msgstr with a "string", is expected.'
+                )
+            if message.line:
+                yield _whole(message, name)
+                message = _Message()
+            message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            string = None
         at += len(line) + 1
-    if message.strings:
+    if message.line:
         yield _whole(message, name)
-
-
-def _check_other(line: str, name: str, number: int) -> None:
-    """Raise UserError for a line that is neither blank nor a comment."""
-    if line.strip()[:1] not in ("", "#", "\ufeff"):
-        raise UserError(
-            f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or msgstr "
-            'with a "string", is expected.'
-        )
 
 
 def _begun(message: _Message, found: re.Match[str], begin: int, place: str) -> _String:
@@ -160,7 +160,7 @@ def _whole(message: _Message, name: str) -> _Message:
 
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
     """A slot for each form that is to be translated; those that aren't there yet are put behind the last."""
-    last = message.translations[max(message.translations)].end
+    last = max(string.end for string in message.translations.values())
     for number in range(forms.number):
         text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
         string = message.translations.get(number)
