@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 
 import polib
@@ -20,6 +20,7 @@ from transduce.corpus.documents.plurals import RULES, Plurals, plurals
 from transduce.corpus.documents.po import read_translated_po
 from transduce.corpus.documents.reading import SUFFIXES, read_document
 from transduce.corpus.documents.xliff import read_translated_xliff
+from transduce.corpus.pairs import read_pairs
 from transduce.corpus.segments import split
 from transduce.decoding.alignment import Link
 from transduce.decoding.documents import (
@@ -187,9 +188,15 @@ def test_lines_are_told() -> None:
         ("a.txt", b"one\ntw\xff", r"a\.txt, line 2: byte 0xFF is not UTF-8"),
         ("a.html", b"<meta charset=klingon>x", "klingon.*is no known encoding"),
         ("a.html", b"<meta charset=punycode>x", "punycode.*is no known encoding"),
+        (
+            "a.xlf",
+            b'<?xml version="1.0" encoding="utf-16"?><xliff/>',
+            "in 'utf-16', but doesn't begin with a byte order",
+        ),
         ("a.po", b'msgid "a"\nmsgstr "b\n', r"a\.po, line 2: 'msgstr \"b' is no line of a \.po file"),
         ("a.po", b'msgid "a"\n', r"a\.po, line 1: a message has no msgstr"),
         ("a.po", b'"a"\n', r"a\.po, line 1 continues a string"),
+        ("a.po", b'\nmsgstr "a"', r"a\.po, line 2: a message has no msgid"),
         ("a.po", b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po, line 2: this message has its msgid twice"),
         ("a.po", b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po, line 3: this message has its msgstr twice"),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
@@ -205,6 +212,42 @@ def test_lines_are_told() -> None:
 def test_what_cannot_be_read_is_a_sentence(name: str, content: bytes, said: str) -> None:
     with pytest.raises(UserError, match=said):
         read_document(content, name, "en", "de")
+
+
+@pytest.mark.parametrize("name", ["a.po", "a.tmx", "a.xlf"])
+def test_a_stream_is_refused_as_a_file_is(name: str, tmp_path: Path) -> None:
+    content = {"a.po": PO.replace("UTF-8", "utf-16")}.get(name, '<?xml version="1.0" encoding="utf-16"?><x/>')
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match="says that it is in 'utf-16', but doesn't begin with a byte order mark"):
+        next(read_pairs([str(tmp_path / name)], ("en", "de")))
+
+
+def test_a_page_may_say_its_encoding_as_xml_does() -> None:
+    page = '<?xml version="1.0" encoding="iso-8859-1"?><html><p>caf\xe9</p></html>'.encode("latin-1")
+    assert read_document(page, "a.xhtml", "en", "de").texts == ["café"]
+
+
+TMX = """<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
+PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
+ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("a2.xliff", XLIFF2), ("a.tmx", TMX)]
+)
+@given(said=st.lists(ODD, min_size=1, max_size=5))
+def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:
+    document = read(name, content)
+    plan = Plan(document.texts, "en", kinds=document.kinds)
+    sentences = cycle(said)
+    made = plan.assemble(by(lambda _: next(sentences), plan.sentences))
+    filled = document.write([each.text for each in made])
+    before, after = (read_document(each, name, "en", "de", redo=True) for each in (content.encode(), filled))
+    assert after.texts == before.texts
+    if name != "a.po":
+        etree.fromstring(filled)
 
 
 def test_a_type_that_lies_elsewhere_is_not_fetched() -> None:
@@ -290,6 +333,28 @@ def test_a_form_that_is_there_stays(rest: str) -> None:
     assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
 
 
+def test_forms_are_written_where_they_belong_whatever_their_order() -> None:
+    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
+    document = read_document(gap.encode(), "a.po", "en", "pl")
+    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
+
+
+def test_blank_lines_end_no_message() -> None:
+    text = 'msgid "a"\n\n  \nmsgstr ""\n\n"b"\n\nmsgid "c"\n\nmsgstr "d"'
+    assert [(known.source, known.target) for known in read_translated_po([text.encode()], "a.po", "de")] == [
+        ("a", "b"),
+        ("c", "d"),
+    ]
+    assert read("a.po", text, redo=True).texts == ["a", "c"]
+
+
+def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
+    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
+    assert read("a.po", text).texts[1] == "é"
+    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
+    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
+
+
 def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory() -> None:
     lines = '"x"\n' * 200_000
     [known] = read_translated_po([f'msgid "a"\nmsgstr ""\n{lines}'.encode()], "a.po", "de")
@@ -360,6 +425,15 @@ def test_targets_are_put_where_they_belong() -> None:
     assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
 
 
+def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
+    document = read("a.xlf", PLAIN_CDATA)
+    assert document.kinds == ["preserved", "preserved", "plain"]
+    assert "<![CDATA[Sichern & schließen]]></target>" in written(document, lambda _: "Sichern & schließen")
+    done = PLAIN_CDATA.replace("</source>\n        <alt", "</source><target>Sichern &amp; ab</target><alt")
+    known = list(read_translated_xliff([done.encode()], "a.xlf", "en", "de"))
+    assert known[-1][:2] == ("Save & close", "Sichern & ab")
+
+
 # -- HTML -------------------------------------------------------------------------------------------------
 
 
@@ -403,6 +477,15 @@ def test_the_lines_of_a_cue_are_one_text() -> None:
     assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
     assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
     assert read("a.vtt", VTT).texts == ["Hello there."]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None:
+    text = SRT.replace("\n\n", "\n").replace("Hello.", "17 --> 18 4\n2")
+    document = read("a.srt", (mark + text).replace("\n", line_end))
+    assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
+    assert [slot.line for slot in document.slots] == [3, 7]
 
 
 def test_the_lines_of_a_text_file() -> None:

@@ -29,9 +29,6 @@ RULES = {  # as gettext's manual has them, by the languages that they are for
 }
 
 
-OTHERS = "nplurals=2; plural=n != 1;"
-
-
 class Plurals(NamedTuple):
     """How many forms there are, and which is for one thing."""
 
@@ -40,7 +37,7 @@ class Plurals(NamedTuple):
 
 
 def plurals(header: str, language: str) -> Plurals:
-    """By the Plural-Forms of a file's header if it has them, else by the language."""
+    """By the Plural-Forms of a file's header if it has them, else by the language; most have two."""
     return _parse(header) or _parse(_rule(language)) or Plurals(2, 0)
 
 
@@ -50,7 +47,7 @@ def _rule(language: str) -> str:
         for rule, languages in RULES.items():
             if name in languages.split():
                 return rule
-    return OTHERS
+    return ""
 
 
 def _parse(rule: str) -> Plurals | None:

@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 from transduce.corpus.documents.document import Document, Slot, decode
 
-BLOCK = re.compile(r"(?:[^\r\n]++(?:\r\n|\n|\r|\Z))++")  # lines without a blank one between them
-TIMING = re.compile(r"(?m)^[^\r\n]*-->[^\r\n]*+(?:\r\n|\n|\r|\Z)")
+END = r"(?:\r\n|\n|\r|\Z)"  # of a line
+BLOCK = re.compile(rf"(?:[^\r\n]++{END})++")  # lines without a blank one between them
+TIMING = re.compile(  # with the number before it
+    rf"(?<![^\r\n])(?:\d++[ \t]*+{END})?[ \t\ufeff]*+\d[\d:.,]*+[ \t]*+-->[^\r\n]*+{END}"
+)
 LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 SPEAKER = re.compile(r"\s*[-–—]")
@@ -35,17 +38,17 @@ def read_cues(content: bytes, name: str) -> list[Cue]:
 def _cues(text: str) -> Iterator[Cue]:
     line, at = 1, 0
     for block in BLOCK.finditer(text):
-        timing = TIMING.search(block.group())
-        if timing is None or len(LINE_END.findall(block.group()[: timing.start()])) > 1:
+        timings = list(TIMING.finditer(text, *block.span()))  # several where blank lines have been lost
+        if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
-        begin = block.start() + timing.end()
-        raw = text[begin : block.end()]
-        shown = raw.strip()
-        if shown:
-            begin += len(raw) - len(raw.lstrip())
-            line, at = line + len(LINE_END.findall(text[at:begin])), begin
-            first, _, last = timing.group().partition("-->")
-            yield Cue(_seconds(first), _seconds(last), _slot(shown, line, begin))
+        ends = [*(timing.start() for timing in timings[1:]), block.end()]
+        for timing, end in zip(timings, ends, strict=False):
+            raw = text[timing.end() : end]
+            if shown := raw.strip():
+                begin = timing.end() + len(raw) - len(raw.lstrip())
+                line, at = line + len(LINE_END.findall(text, at, begin)), begin
+                first, _, last = timing.group().partition("-->")
+                yield Cue(_seconds(first), _seconds(last), _slot(shown, line, begin))
 
 
 def _seconds(time: str) -> float:

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from transduce.corpus.documents.document import Document, Slot
-from transduce.corpus.documents.xml import read_xml
+from transduce.corpus.documents.xml import element_name, filled, indentation, legal, read_xml
 from transduce.corpus.markup import Piece, attribute, pieces
 from transduce.corpus.placeholders import mask
 from transduce.corpus.tmx import chosen, code, distance
 from transduce.errors import UserError
-
-INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
-EMPTY = re.compile(r"\s*/>\Z")
 
 
 class _Variant(NamedTuple):
@@ -55,7 +52,7 @@ def read_tmx_document(content: bytes, name: str, source: str, target: str, *, re
         one = chosen(codes, unit.source, code(source))
         if both:
             spoken, written = (unit.variants[codes.index(each)] for each in both)
-            present = "" if EMPTY.search(written.seg_tag) else text[slice(*written.seg)]
+            present = "" if written.seg_tag.endswith("/>") else text[slice(*written.seg)]
             if redo or not present.strip():
                 slots.append(_filled(text, unit, spoken, written, present))
         elif one:
@@ -64,30 +61,22 @@ def read_tmx_document(content: bytes, name: str, source: str, target: str, *, re
 
 
 def _filled(text: str, unit: _Unit, spoken: _Variant, written: _Variant, present: str) -> Slot:
-    empty = EMPTY.search(written.seg_tag)
-
     def write(new: str) -> str:
-        return f"{EMPTY.sub('>', written.seg_tag)}{new}</{_name(written.seg_tag)}>" if empty else new
+        return filled(written.seg_tag, legal(new)) if written.seg_tag.endswith("/>") else legal(new)
 
     return Slot(text[slice(*spoken.seg)], present, unit.line, *written.seg, write, "preserved")
 
 
 def _added(text: str, unit: _Unit, spoken: _Variant, language: str) -> Slot:
     """A variant behind the one that is translated, and written like it."""
-    indentation = INDENTATION.search(text, max(0, spoken.begin - 200), spoken.begin)
-    before = indentation.group() if indentation else ""
-    tuv, seg = _name(spoken.tag), _name(spoken.seg_tag)
+    before = indentation(text, spoken.begin)
+    tuv, seg = element_name(spoken.tag), element_name(spoken.seg_tag)
     key = "xml:lang" if attribute(spoken.tag, "xml:lang") is not None else "lang"
 
     def write(new: str) -> str:
-        return f'{before}<{tuv} {key}="{language}"><{seg}>{new}</{seg}></{tuv}>'
+        return f'{before}<{tuv} {key}="{language}"><{seg}>{legal(new)}</{seg}></{tuv}>'
 
     return Slot(text[slice(*spoken.seg)], "", unit.line, spoken.end, spoken.end, write, "preserved")
-
-
-def _name(tag: str) -> str:
-    found = re.match(r"<([^\s/>]+)", tag)
-    return found[1] if found else ""
 
 
 def _units(text: str) -> Iterator[_Unit]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from transduce.corpus.documents.document import Document, Kind, Known, Slot, check_language
-from transduce.corpus.documents.xml import Parser, read_xml, stream_xml
-from transduce.corpus.markup import Piece, attribute, pieces
+from transduce.corpus.documents.xml import Parser, element_name, filled, indentation, legal, read_xml, stream_xml
+from transduce.corpus.markup import ENTITY, Piece, attribute, pieces
 from transduce.corpus.placeholders import mask
 from transduce.errors import UserError
 
@@ -14,7 +14,6 @@ UNITS = ("trans-unit", "segment")  # what holds a source and a target, in 1.x an
 NOT_TRANSLATED = ("new", "needs-translation")  # states of a target that say so, in 1.x
 CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 FILES = ("xliff", "file")  # what says the languages
-INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 
 
 @dataclass
@@ -80,7 +79,7 @@ def _is_missing(text: str, unit: _Unit) -> bool:
 def _said(content: str, kind: Kind) -> str:
     """What the content of a source or a target says."""
     cdata = CDATA.fullmatch(content)
-    return mask(cdata["text"] if cdata else content, markup=True, preserve=kind == "preserved").text
+    return mask(cdata["text"] if cdata else content, markup=True, preserve=kind != "markup").text
 
 
 def _units(blocks: Iterable[str], name: str, source: str, target: str) -> Iterator[tuple[_Unit, bool, str]]:
@@ -126,9 +125,8 @@ def _check_languages(tag: str, name: str, source: str, target: str) -> None:
 
 def _begin(unit: _Unit, name: str, piece: Piece, tag: str, text: str) -> None:
     if name == "source":
-        indentation = INDENTATION.search(text, max(0, piece.begin - 200), piece.begin)
         unit.source_tag, unit.source = tag, (piece.end, piece.end)
-        unit.indentation = indentation.group() if indentation else ""
+        unit.indentation = indentation(text, piece.begin)
     elif name == "target":
         unit.target_tag, unit.empty = tag, piece.kind == "empty"
         unit.target = (piece.begin, piece.end) if unit.empty else (piece.end, piece.end)
@@ -144,33 +142,31 @@ def _end(unit: _Unit, name: str, piece: Piece) -> None:
 
 
 def _source(text: str, unit: _Unit, kept: bool) -> tuple[str, Kind]:
-    """The text of a unit; blanks around it and line ends in it count only where they are said to."""
+    """The text of a unit; blanks around it and line ends in it count only where they are said to.
+
+    What a CDATA section holds is HTML if it has tags or entities, otherwise plain.
+    """
     source = text[slice(*unit.source)]
     if cdata := CDATA.fullmatch(source):
         unit.cdata = True
-        return cdata["text"], "preserved"
+        is_html = ENTITY.search(cdata["text"]) or any(each.kind != "text" for each in pieces(cdata["text"], html=True))
+        return cdata["text"], "preserved" if is_html else "plain"
     return (source.strip(), "markup") if "\n" in source and not kept else (source, "preserved")
 
 
 def _slot(unit: _Unit, source: str, present: str, kind: Kind, language: str) -> Slot:
     """Where the target is, or where it would be."""
-    text_of_target, closing = _target_tag(unit, language)
+    target = element_name(unit.source_tag).removesuffix("source") + "target"
+    has_language = attribute(unit.source_tag, "xml:lang") is not None
+    tag = f'<{target} xml:lang="{language}"/>' if has_language else f"<{target}/>"
 
     def write(new: str) -> str:
-        new = f"<![CDATA[{new}]]>" if unit.cdata else new
+        new = legal(new)
+        if unit.cdata:
+            new = f"<![CDATA[{new.replace(']]>', ']]]]><![CDATA[>')}]]>"
         if unit.target is None:
-            return unit.indentation + text_of_target + new + closing
-        return text_of_target + new + closing if unit.empty else new
+            return unit.indentation + filled(tag, new)
+        return filled(unit.target_tag, new) if unit.empty else new
 
     begin, end = unit.target or (unit.behind, unit.behind)
     return Slot(source, present, unit.line, begin, end, write, kind)
-
-
-def _target_tag(unit: _Unit, language: str) -> tuple[str, str]:
-    """The tags of a target that isn't there, or has no content: as the source is called, with its language."""
-    source = re.match(r"<((?:[^\s/>]*:)?)source", unit.source_tag)
-    name = f"{source[1] if source else ''}target"
-    if unit.empty:
-        return re.sub(r"\s*/>\Z", ">", unit.target_tag), f"</{name}>"
-    has_language = attribute(unit.source_tag, "xml:lang") is not None
-    return (f'<{name} xml:lang="{language}">' if has_language else f"<{name}>"), f"</{name}>"

@@ -16,6 +16,8 @@ DECLARED = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([
 WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # UTF-16 by its first bytes
 HEAD = 1024  # bytes that its declaration is in
 LONGEST = 50_000_000  # bytes between units that a stream may hold
+INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
+ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that XML can't hold
 ENDS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of what is cut short
 
 
@@ -82,6 +84,28 @@ def stream_xml(pieces: Iterable[bytes], name: str, parser: Parser) -> Iterator[s
             raise UserError(f"{name}, line {parser.line}: more than {LONGEST:,} bytes without a unit; take them out.")
         yield text
     parser.feed("", last=True)
+
+
+def indentation(text: str, at: int) -> str:
+    """The blanks before a place, with the line end before them."""
+    found = INDENTATION.search(text, max(0, at - 200), at)
+    return found.group() if found else ""
+
+
+def element_name(tag: str) -> str:
+    """What a tag that opens an element, or is empty, calls it."""
+    found = re.match(r"<([^\s/>]+)", tag)
+    return found[1] if found else ""
+
+
+def filled(tag: str, content: str) -> str:
+    """An element with this content, given its tag, which is empty: <target/>."""
+    return re.sub(r"\s*/>\Z", ">", tag) + f"{content}</{element_name(tag)}>"
+
+
+def legal(text: str) -> str:
+    """The text without characters that XML can't hold, which a model may make up."""
+    return ILLEGAL.sub("", text)
 
 
 def _declared(content: bytes) -> str | None:
