@@ -1,6 +1,6 @@
 """What bfloat16 changes in what a model learns: loss and BLEU beside those of float32, over seeds.
 
-    python benchmarks/precision.py MODEL... [--every 250] [--plot precision.png]
+    python benchmarks/precision.py MODEL... [--every 250]
 
 Each MODEL is a finished training with a test set, by the same recipe but for `train.precision` and `train.seed`. The
 loss is the negative log-likelihood of a target token, in nats, over the updates since the row before; means over the
@@ -14,8 +14,6 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-from matplotlib.figure import Figure
 
 from transduce.bundle import read_config
 from transduce.journal import read_events
@@ -35,7 +33,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL")
     parser.add_argument("--every", type=int, default=250, help="updates a row")
-    parser.add_argument("--plot", help="a picture to write")
     arguments = parser.parse_args()
     runs = sorted(read_run(folder, arguments.every) for folder in arguments.models)
     sides = {name: [run for run in runs if run.precision == name] for name in sorted({run.precision for run in runs})}
@@ -48,8 +45,6 @@ def main() -> None:
     print(f"\n| updates | {' | '.join(sides)} |\n| ---{' | ---' * len(sides)} |")
     for step in runs[0].losses:
         print(f"| {step:,} |", *(f"{spread([run.losses[step] for run in side], 3)} |" for side in sides.values()))
-    if arguments.plot:
-        draw(arguments.plot, runs)
 
 
 def read_run(folder: Path, every: int) -> Run:
@@ -68,19 +63,6 @@ def read_run(folder: Path, every: int) -> Run:
 def spread(values: Sequence[float], digits: int = 2) -> str:
     """The mean, and between what the values lie."""
     return f"{statistics.mean(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
-
-
-def draw(path: str, runs: Sequence[Run]) -> None:
-    """The loss of each."""
-    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-    axes = figure.subplots()
-    for run in runs:
-        color = {"float32": "C0", "bfloat16": "C1"}[run.precision]
-        axes.plot(list(run.losses), list(run.losses.values()), color=color, label=f"{run.precision}, seed {run.seed}")
-    axes.set(xlabel="updates", ylabel="negative log-likelihood, nats a token", yscale="log")
-    axes.legend()
-    axes.grid(alpha=0.3, which="both")
-    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
