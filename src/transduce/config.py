@@ -320,9 +320,14 @@ def _fields(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], Any]]:
         yield item.name, types[item.name], item.metadata, item.default
 
 
+@functools.cache
+def _kinds() -> dict[str, Any]:
+    return {option.name: option.kind for option in options()}
+
+
 def _kind(name: str, unknown: str = "Unknown") -> Any:
     """The type of an option; raises UserError with the nearest name, by the key alone if there is no section."""
-    kinds = {option.name: option.kind for option in options()}
+    kinds = _kinds()
     if name in kinds:
         return kinds[name]
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
