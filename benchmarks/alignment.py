@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce import bundle
-from transduce.corpus.pairs import read_pairs
-from transduce.corpus.phrasebook import Example, stream, tokens
+from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.engines.attention import PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
-from transduce.preparation import VALID
+from transduce.preparation.prepare import VALID
+from transduce.text.pairs import read_pairs
+from transduce.wings.demo.phrasebook import Example, stream, tokens
 
 Span = tuple[int, int]
 SEED = 77  # of sentences that no demo was trained on in this order
@@ -34,17 +34,17 @@ def main() -> None:
     arguments = parser.parse_args()
     examples = list(islice(stream(SEED), arguments.sentences))
     for folder in arguments.models:
-        report(bundle.load(folder), examples)
+        report(model_folder.load(folder), examples)
 
 
-def report(model: bundle.Bundle, examples: list[Example]) -> None:
+def report(model: model_folder.Bundle, examples: list[Example]) -> None:
     sources = model.tokenizer.encode_source([each.english for each in examples])
     targets = model.tokenizer.encode_target([each.german for each in examples])
     found = [
         [layer[0].numpy() for layer in source_attention(model.model, make_batch([source], [target]))]
         for source, target in zip(sources, targets, strict=True)
     ]
-    pairs = list(islice(read_pairs([str(model.folder / bundle.DATA / VALID)]), PAIRS))
+    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID)]), PAIRS))
     held_out = [model.tokenizer.encode_source([pair.source for pair in pairs])]
     held_out.append(model.tokenizer.encode_target([pair.target for pair in pairs]))
     links = piece_links(model.model, *held_out)
@@ -60,14 +60,14 @@ def report(model: bundle.Bundle, examples: list[Example]) -> None:
     print(f"| mean | | {cells(model, examples, mean)} |")
 
 
-def cells(model: bundle.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]) -> str:
+def cells(model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]) -> str:
     precision, recall, error = measure(model, examples, maps, 0, alignment.SHARE)
     one, later = (measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.SHARE)))
     return f"{precision:.3f} | {recall:.3f} | {error:.3f} | {one:.3f} | {later:.3f}"
 
 
 def measure(
-    model: bundle.Bundle, examples: list[Example], maps: list[NDArray[np.float32]], later: int, share: float
+    model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]], later: int, share: float
 ) -> tuple[float, float, float]:
     """Precision, recall and alignment error rate; words as the phrasebook counts them."""
     hits = given = gold = 0

@@ -35,8 +35,8 @@ from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
 from preparation import TRANSDUCE, run
 
-from transduce.files import write_folder
-from transduce.preparation import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from transduce.preparation.prepare import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
 from transduce.tokens.store import Encoded, write_store
@@ -170,11 +170,11 @@ def training(data: Path, began: float) -> dict[str, Any]:
     import torch
 
     from transduce.commands.recipes import gather
-    from transduce.journal import Journal
-    from transduce.machine import keep_memory
-    from transduce.runs.resume import continued, resume
-    from transduce.runs.start import start
+    from transduce.system.journal import Journal
+    from transduce.system.machine import keep_memory
     from transduce.training.loop import learn, updates
+    from transduce.training.resume import continued, resume
+    from transduce.training.start import start
 
     forget(data)
     keep_memory()

@@ -30,11 +30,11 @@ from transformers import MarianMTModel, MarianTokenizer
 from transformers.utils import logging
 
 import transduce
-from transduce import bundle
-from transduce.corpus.plain import read_lines
-from transduce.decoding.engines.conversion import convert
+from transduce import model_folder
+from transduce.decoding.engines.ct2.convert import convert
 from transduce.decoding.engines.engine import Choice
-from transduce.export import huggingface
+from transduce.text.plain import read_lines
+from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
 Make = Callable[[Path, int, int], Translate]  # of a model, a beam and a number of threads
@@ -113,7 +113,7 @@ def ours(model: Path, beam_size: int, threads: int, *, engine: Choice) -> Transl
 
 def bare(model: Path, beam_size: int, threads: int) -> Translate:
     """The engine as its own documentation says, with SentencePiece before and behind it."""
-    loaded = bundle.load(model, threads=threads)
+    loaded = model_folder.load(model, threads=threads)
     folder = Path(tempfile.mkdtemp())
     convert(loaded.model, loaded.config.model, folder, "int8")
     engine = ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=threads, intra_threads=1)
@@ -130,7 +130,7 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
 
 def marian(model: Path, beam_size: int, threads: int) -> Translate:
     """transformers as the export's own instructions say, float32, all threads for one batch."""
-    loaded, folder = bundle.load(model, threads=threads), Path(tempfile.mkdtemp())
+    loaded, folder = model_folder.load(model, threads=threads), Path(tempfile.mkdtemp())
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transduce.corpus.pairs import read_lines, read_pairs
+from transduce.text.pairs import read_lines, read_pairs
 
 Texts = tuple[str, str]
 DOCTOR = [sys.executable, "-m", "transduce.cli", "doctor"]

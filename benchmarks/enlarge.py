@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transduce import bundle
+from transduce import model_folder
 from transduce.model.build import build
 from transduce.model.embedding import sinusoids
 
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("out", type=Path)
     arguments = parser.parse_args()
-    loaded = bundle.load(arguments.model)
+    loaded = model_folder.load(arguments.model)
     small = loaded.config.model
     assert small.kind == "transformer" and small.norm == "post" and not small.source_vocab_size
     large = replace(
@@ -45,9 +45,9 @@ def main() -> None:
     weights = enlarged(loaded.model.state_dict(), model.state_dict(), small.num_encoder_layers)
     model.load_state_dict(weights)
     config = replace(loaded.config, model=large)
-    metrics = bundle.describe(arguments.model).metrics
+    metrics = model_folder.describe(arguments.model).metrics
     card = f"{arguments.model}, enlarged to measure speed.\n"
-    bundle.publish_model(arguments.out, config, loaded.tokenizer, model.state_dict(), metrics, card)
+    model_folder.publish_model(arguments.out, config, loaded.tokenizer, model.state_dict(), metrics, card)
 
 
 def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 from transduce.model.experts import Experts
 from transduce.model.layers import FeedForward
 

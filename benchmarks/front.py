@@ -18,9 +18,9 @@ import torch
 from matplotlib.figure import Figure
 
 import transduce
-from transduce.bundle import read_config
-from transduce.corpus.plain import read_lines
 from transduce.evaluation.scores import compare
+from transduce.model_folder import read_config
+from transduce.text.plain import read_lines
 
 
 class Point(NamedTuple):

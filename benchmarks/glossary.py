@@ -15,9 +15,9 @@ import sacrebleu
 import torch
 
 import transduce
-from transduce.corpus.plain import read_lines
 from transduce.decoding.glossary import Glossary, holds
 from transduce.decoding.words import words
+from transduce.text.plain import read_lines
 
 
 class OfSentences(Glossary):

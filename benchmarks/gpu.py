@@ -24,16 +24,16 @@ import torch
 
 import transduce
 from transduce.commands.recipes import gather
-from transduce.config import DecodeConfig, ModelConfig, TrainConfig
+from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
 from transduce.decoding.engines.engine import Request
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
-from transduce.paper.table3 import BASE, BIG
 from transduce.tokens.batching import micro_batches
 from transduce.training.optimizer import make_optimizer
 from transduce.training.update import update
+from transduce.wings.paper.table3 import BASE, BIG
 
 MODELS = {"base": BASE, "big": BIG}
 WARM, LENGTH, LONGEST = 5, 27, 100

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.bundle import read_config
-from transduce.journal import read_events
+from transduce.model_folder import read_config
+from transduce.system.journal import read_events
 
 
 class Run(NamedTuple):

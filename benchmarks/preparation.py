@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sentencepiece
-
 from transduce.corpus import phrasebook
-from transduce.corpus.pairs import read_lines
+
+from transduce.text.pairs import read_lines
 from transduce.tokens.tokenizer import JOINT
 
 KNOWN = 100_000  # pairs that the vocabulary is learnt from

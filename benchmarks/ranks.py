@@ -21,12 +21,12 @@ from itertools import cycle
 import torch
 from training import BUDGET, WARM, options, parser_of
 
-from transduce.config import configure
-from transduce.machine import keep_few_kernels, keep_memory
+from transduce.config.schema import configure
 from transduce.model.batch import make_batch
 from transduce.model.build import build
-from transduce.preparation import open_prepared
-from transduce.ranks import joined, spread
+from transduce.preparation.prepare import open_prepared
+from transduce.system.machine import keep_few_kernels, keep_memory
+from transduce.training.distributed import joined, spread
 from transduce.training.optimizer import make_optimizer
 from transduce.training.update import Pass, update_together
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import transduce
-from transduce.corpus.plain import read_lines
+from transduce.text.plain import read_lines
 
 TIMES = 10  # as many requests as it can answer
 IDLE = 4.0  # seconds; servers close connections that are idle for long
@@ -56,7 +56,7 @@ def main() -> None:
     sentences = list(read_lines(arguments.source))
     one = transduce.load(arguments.model, device="cpu", threads=1)
     expected = [each.text for each in one.translate(sentences)]
-    data = transduce.bundle.read_config(arguments.model).data
+    data = transduce.model_folder.read_config(arguments.model).data
     bodies = [
         json.dumps({"q": sentence, "source": data.source, "target": data.target}).encode() for sentence in sentences
     ]

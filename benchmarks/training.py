@@ -42,7 +42,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 
 def options(shape: str, float32: bool) -> dict[str, object]:
-    """The model and its precision, as `transduce.config.configure` takes them."""
+    """The model and its precision, as `transduce.config.schema.configure` takes them."""
     layers, d_model, d_ff, heads = SHAPES[shape]
     return {
         "model.vocab_size": 8000,
@@ -70,7 +70,7 @@ def main() -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """All sides in turns, and the table."""
-    from transduce.machine import SPINS
+    from transduce.system.machine import SPINS
 
     own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
     sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
@@ -105,7 +105,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def write_batches(data: Path, file: Path) -> None:
     """The first batches of an epoch, as the peer can read them."""
     from transduce.model.batch import make_batch
-    from transduce.preparation import open_prepared
+    from transduce.preparation.prepare import open_prepared
 
     mixture, arrays = open_prepared(data).mixture, {}
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)
@@ -147,10 +147,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def transduce_learner(shape: str, float32: bool) -> Learn:
-    from transduce.config import configure
-    from transduce.machine import keep_few_kernels, keep_memory
+    from transduce.config.schema import configure
     from transduce.model.batch import Batch
     from transduce.model.build import build
+    from transduce.system.machine import keep_few_kernels, keep_memory
     from transduce.training.optimizer import make_optimizer
     from transduce.training.update import update
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from corpora import reverse_texts
-from transduce import bundle
-from transduce.config import configure
+from transduce import model_folder
+from transduce.config.schema import configure
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -65,10 +65,10 @@ def make_model(
         weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
     some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
     learn(model, make_batch(*some))
-    (folder / bundle.DATA).mkdir(parents=True)
+    (folder / model_folder.DATA).mkdir(parents=True)
     lines = [json.dumps({"source": s, "target": t}) for s, t in zip(*texts_of(held_out, 1, stand_ins[:3]), strict=True)]
-    (folder / bundle.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    bundle.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
+    (folder / model_folder.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    model_folder.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
     return folder
 
 

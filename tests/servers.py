@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from corpora import write_texts
 from transduce import cli
-from transduce.config import DecodeConfig
+from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import Weights
 from transduce.decoding.engines.engine import Found, Hypothesis, Request
-from transduce.errors import UserError
+from transduce.system.errors import UserError
 
 PATIENCE = 30.0  # seconds; what is waited for takes a hundredth of it
 START = "from transduce import cli; cli.main()"

@@ -10,19 +10,53 @@ from typing import NamedTuple
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
-FLOORS = [
-    {"config", "errors", "files", "journal", "languages", "lifeline", "lock", "machine", "profiling", "sizing"},
-    {"corpus", "tokens", "model"},
-    {"bundle", "preparation", "ranks"},
-    {"training", "decoding", "evaluation"},
-    {"runs", "parsing", "inspection", "export", "scale", "doctor"},
-    {"serving", "paper"},
+FLOORS = [  # of the core; a wing stands above all of them
+    {"system"},
+    {"config"},
+    {"text", "tokens", "model"},
+    {"model_folder", "preparation"},
+    {"decoding"},
+    {"evaluation"},
+    {"training"},
     {"commands"},
+]
+WINGS = [  # which wing may use which: one below it
+    {"wings.documents", "wings.inspection"},
+    {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
+    {"wings.paper"},
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = FLOORS[0] | {"corpus", "tokens", "evaluation.scores", "decoding.translator"}
-WITH_EXTRA = {"serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}}  # folders that are nothing without
+ORDER = [*FLOORS, *WINGS]
+# What of the core still reaches into a wing. Registries are to replace each of these.
+INTO_WINGS = {
+    ("commands.evaluate", "wings.paper.trees_command"),
+    ("commands.evaluate", "wings.paper.paper_bleu"),
+    ("commands.prepare", "wings.cluster.preparing"),
+    ("commands.prepare", "wings.cluster.ray_cluster"),
+    ("commands.prepare", "wings.cluster.ray_preparing"),
+    ("commands.prepare", "wings.cluster.shards"),
+    ("commands.translate", "wings.cluster.ray_cluster"),
+    ("commands.translate", "wings.cluster.ray_translating"),
+    ("commands.translate", "wings.cluster.shards"),
+    ("commands.translate", "wings.cluster.translating"),
+    ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
+    ("decoding.documents", "wings.documents.document"),
+    ("decoding.documents", "wings.documents.reading"),
+    ("decoding.engines.support", "wings.paper.trees"),
+    ("decoding.loading", "wings.export.onnx_engine"),
+    ("decoding.loading", "wings.paper.trees"),
+    ("preparation.prepare", "wings.paper.trees"),
+    ("text.pairs", "wings.documents.parallel_documents"),
+    ("text.pairs", "wings.documents.po"),
+    ("text.pairs", "wings.documents.tmx_pairs"),
+    ("text.pairs", "wings.documents.xliff"),
+    ("text.pairs", "wings.paper.trees"),
+}
+WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
+WITH_EXTRA = {
+    "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}
+}  # folders that are nothing without
 OPTIONAL = {
     "ctranslate2",
     "ctranslate2.specs",
@@ -45,19 +79,30 @@ OPTIONAL = {
 }  # extras, imported where they are used
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
-    ("bundle", "model.build"),
+    ("model_folder", "model.build"),
     ("decoding.loading", "decoding.engines.attention"),
     ("decoding.loading", "decoding.engines.int8"),
-    ("decoding.loading", "decoding.engines.onnx"),
+    ("decoding.loading", "wings.export.onnx_engine"),
     ("decoding.loading", "decoding.engines.torch"),
-    ("decoding.engines.fast", "decoding.engines.making"),
+    ("decoding.engines.ct2.cache", "decoding.engines.ct2.build"),
     ("decoding.engines.support", "tokens.tokenizer"),
     ("decoding.lines", "decoding.documents"),
-    ("corpus.pairs", "corpus.facing"),
-    ("corpus.pairs", "corpus.tmx"),
-    ("corpus.pairs", "corpus.documents.po"),
-    ("corpus.pairs", "corpus.documents.xliff"),
+    ("text.pairs", "wings.documents.parallel_documents"),
+    ("text.pairs", "wings.documents.tmx_pairs"),
+    ("text.pairs", "wings.documents.po"),
+    ("text.pairs", "wings.documents.xliff"),
 }
+
+
+def room(module: str) -> str:
+    """The folder of the core, or the wing, that a module belongs to."""
+    parts = module.split(".")
+    return ".".join(parts[: 2 if parts[0] == "wings" else 1])
+
+
+def is_command(module: str) -> bool:
+    """Commands of the core, and those that stand in the wing that they belong to."""
+    return module.startswith("commands.") or (module.startswith("wings.") and "command" in module.rpartition(".")[2])
 
 
 class Import(NamedTuple):
@@ -110,30 +155,31 @@ def targets(node: ast.Import | ast.ImportFrom, importer: str, known: dict[str, P
 
 def floor(module: str) -> int:
     """The floor of a module; whoever adds a module names its floor above."""
-    return next(i for i, parts in enumerate(FLOORS) if module.split(".")[0] in parts)
+    return next(i for i, rooms in enumerate(ORDER) if room(module) in rooms)
 
 
 def misdirected(each: Import, known: dict[str, Path]) -> str:
     """Why `each` may not import what it imports, or nothing."""
     if not each.ours:
-        needless = each.target.split(".")[0] == "torch" and {each.importer, each.importer.split(".")[0]} & WITHOUT_TORCH
+        needless = each.target.split(".")[0] == "torch" and {each.importer, room(each.importer)} & WITHOUT_TORCH
         return "must do without torch" if needless and each.target not in OPTIONAL else ""
     if known.get(each.target, Path("__init__.py")).name == "__init__.py":
         return "is a package's __init__ or doesn't exist"
     here, there = floor(each.importer), floor(each.target)
-    same_house = each.importer.split(".")[0] == each.target.split(".")[0] or here == there == 0
-    return "" if there < here or same_house else f"is on floor {there}, the importer on floor {here}"
+    if room(each.importer) == room(each.target) or (each.importer, each.target) in INTO_WINGS:
+        return ""
+    return "" if there < here else f"is on floor {there}, the importer on floor {here}"
 
 
 def misplaced(each: Import) -> str:
     """Why `each` may not stand where it stands, or nothing."""
     if not each.in_function:
-        extra = WITH_EXTRA.get(each.importer.split(".")[0], set())
+        extra = WITH_EXTRA.get(room(each.importer), set())
         package = each.target.split(".")[0]
         needless = package not in extra and (package in OPTIONAL or each.target in OPTIONAL)
         return "is optional, so it must be imported where it is used" if needless else ""
     if each.ours:
-        allowed = each.importer.startswith("commands.") or (each.importer, each.target) in LATE
+        allowed = is_command(each.importer) or (each.importer, each.target) in LATE
     else:
         allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL
     return "" if allowed else "is imported inside a function"
@@ -168,7 +214,7 @@ def test_there_are_no_cycles() -> None:
 
 
 def test_every_module_has_a_floor() -> None:
-    homeless = [name for name in modules(PACKAGE) if name and not any(name.split(".")[0] in parts for parts in FLOORS)]
+    homeless = [name for name in modules(PACKAGE) if "." in name and not any(room(name) in rooms for rooms in ORDER)]
     assert homeless == []
 
 
@@ -176,21 +222,28 @@ def test_every_module_has_a_floor() -> None:
 def house(tmp_path: Path) -> Path:
     """A small house that breaks no rule."""
     files = {
-        "__init__.py": "from transduce.runs import run",
-        "errors.py": "",
-        "config.py": "from transduce.errors import UserError",
+        "__init__.py": "from transduce.training.run import run",
+        "system/__init__.py": "",
+        "system/errors.py": "",
+        "config/__init__.py": "",
+        "config/schema.py": "from transduce.system.errors import UserError",
         "model/__init__.py": "",
-        "model/layers.py": "import torch\nfrom transduce import config",
-        "model/build.py": "from . import layers\nfrom .layers import x\nimport transduce.config",
+        "model/layers.py": "import torch\nfrom transduce.config import schema",
+        "model/build.py": "from . import layers\nfrom .layers import x\nimport transduce.config.schema",
         "tokens/__init__.py": "",
         "tokens/store.py": "def f():\n    import zstandard",
-        "runs.py": "from transduce.model.build import build",
+        "training/__init__.py": "",
+        "training/run.py": "from transduce.model.build import build",
         "commands/__init__.py": "",
-        "commands/train.py": "def train():\n    from transduce import runs",
+        "commands/train.py": "def train():\n    from transduce.training import run",
+        "wings/__init__.py": "",
+        "wings/serving/__init__.py": "",
+        "wings/serving/api.py": "import fastapi\nfrom transduce.training.run import run",
+        "wings/serving/command.py": "def serve():\n    from transduce.wings.serving import api",
         "cli.py": "from transduce.commands.train import train",
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
@@ -199,25 +252,30 @@ def test_a_tidy_house_is_accepted(house: Path) -> None:
     assert complaints(house) == []
     assert cycle(house) == []
     found = {(each.importer, each.target) for each in imports(house) if each.ours}
-    assert {("model.build", "model.layers"), ("model.layers", "config"), ("commands.train", "runs")} <= found
+    assert {
+        ("model.build", "model.layers"),
+        ("model.layers", "config.schema"),
+        ("commands.train", "training.run"),
+    } <= found
 
 
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        pytest.param("model/layers.py", "from transduce.runs import run", id="up"),
-        pytest.param("model/layers.py", "import transduce.runs", id="up, import x.y"),
-        pytest.param("model/layers.py", "from transduce import runs", id="up, from x import y"),
-        pytest.param("model/layers.py", "from ..runs import run", id="up, relative"),
-        pytest.param("model/layers.py", "from .. import runs", id="up, relative, from .. import y"),
-        pytest.param("config.py", "from transduce.model.layers import x", id="up from the ground"),
+        pytest.param("model/layers.py", "from transduce.training.run import run", id="up"),
+        pytest.param("model/layers.py", "import transduce.training.run", id="up, import x.y"),
+        pytest.param("model/layers.py", "from transduce.training import run", id="up, from x import y"),
+        pytest.param("model/layers.py", "from ..training.run import run", id="up, relative"),
+        pytest.param("model/layers.py", "from ..training import run", id="up, relative, from .. import y"),
+        pytest.param("config/schema.py", "from transduce.model.layers import x", id="up from the ground"),
         pytest.param("tokens/store.py", "from transduce.model.layers import x", id="sideways"),
-        pytest.param("runs.py", "from transduce import run", id="from the package's __init__"),
-        pytest.param("runs.py", "from transduce.model import layer", id="from a folder's __init__"),
-        pytest.param("runs.py", "def f():\n    from transduce import config", id="inside a function"),
-        pytest.param("runs.py", "class A:\n    async def f(self):\n        import json", id="inside a method"),
-        pytest.param("runs.py", "if True:\n    from transduce.commands import train", id="up, inside an if"),
-        pytest.param("runs.py", "import zstandard", id="an extra for everybody"),
+        pytest.param("training/run.py", "from transduce.wings.serving.api import x", id="from the core into a wing"),
+        pytest.param("training/run.py", "from transduce import run", id="from the package's __init__"),
+        pytest.param("training/run.py", "from transduce.model import layer", id="from a folder's __init__"),
+        pytest.param("training/run.py", "def f():\n    from transduce.config import schema", id="inside a function"),
+        pytest.param("training/run.py", "class A:\n    async def f(self):\n        import json", id="inside a method"),
+        pytest.param("training/run.py", "if True:\n    from transduce.commands import train", id="up, inside an if"),
+        pytest.param("training/run.py", "import zstandard", id="an extra for everybody"),
         pytest.param("tokens/store.py", "import torch.nn", id="torch where it must not be"),
     ],
 )

@@ -48,7 +48,7 @@ def test_its_table_of_corpora_is_found(installed):
 
 
 def test_its_phrasebook_speaks(installed):
-    code = "from transduce.corpus.phrasebook import split; print(split(3, 2, seed=1)[0][0].german)"
+    code = "from transduce.wings.demo.phrasebook import split; print(split(3, 2, seed=1)[0][0].german)"
     environment = os.environ | {"PYTHONPATH": str(installed)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True)
@@ -56,10 +56,10 @@ def test_its_phrasebook_speaks(installed):
 
 
 def test_its_drawing_is_there(installed):
-    assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/inspection").iterdir()}
+    assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/wings/inspection").iterdir()}
 
 
 def test_its_web_page_is_whole(installed):
-    page = Path("transduce/serving/page")
+    page = Path("transduce/wings/serving/page")
     found, wanted = ({file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src"))
     assert found == wanted and "index.html" in found

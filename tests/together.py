@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from corpora import reverse_rows
-from transduce.config import ModelConfig, TrainConfig
-from transduce.errors import UserError
+from transduce.config.schema import ModelConfig, TrainConfig
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
-from transduce.ranks import Ranks, joined, spread, whole
+from transduce.system.errors import UserError
+from transduce.training.distributed import Ranks, joined, spread, whole
 from transduce.training.update import Pass, update_together
 
 MODEL = ModelConfig(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from transduce.decoding.glossary import Term
     from transduce.decoding.loading import load
     from transduce.decoding.translator import Translation, Translator
-    from transduce.errors import UserError
-    from transduce.runs.train import Result, train
+    from transduce.system.errors import UserError
+    from transduce.training.run import Result, train
 
 __version__ = "0.1.0"
 __all__ = ["Link", "Result", "Term", "Translation", "Translator", "UserError", "load", "train"]
@@ -29,9 +29,9 @@ _PLACES = {
     "Term": "transduce.decoding.glossary",
     "Translation": "transduce.decoding.translator",
     "Translator": "transduce.decoding.translator",
-    "UserError": "transduce.errors",
-    "Result": "transduce.runs.train",
-    "train": "transduce.runs.train",
+    "UserError": "transduce.system.errors",
+    "Result": "transduce.training.run",
+    "train": "transduce.training.run",
 }
 
 

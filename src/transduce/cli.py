@@ -12,28 +12,28 @@ from typing import Any
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
-from transduce.commands.attention import attention
 from transduce.commands.average import average
-from transduce.commands.demo import demo
-from transduce.commands.distill import distill
-from transduce.commands.doctor import doctor
 from transduce.commands.evaluate import evaluate
-from transduce.commands.export import export
-from transduce.commands.fetch import fetch
-from transduce.commands.import_model import import_model
 from transduce.commands.info import info
-from transduce.commands.join import join
 from transduce.commands.options import options
-from transduce.commands.parse import parse
 from transduce.commands.prepare import prepare
-from transduce.commands.reproduce import reproduce
 from transduce.commands.score import score
-from transduce.commands.serve import serve
 from transduce.commands.train import train
 from transduce.commands.translate import translate
-from transduce.errors import UserError
-from transduce.files import is_full
-from transduce.machine import sleep_soon
+from transduce.system.errors import UserError
+from transduce.system.files import is_full
+from transduce.system.machine import sleep_soon
+from transduce.wings.cluster.command import join
+from transduce.wings.corpora.doctor.command import doctor
+from transduce.wings.corpora.fetch.command import fetch
+from transduce.wings.demo.command import demo
+from transduce.wings.export.export_command import export
+from transduce.wings.export.import_command import import_model
+from transduce.wings.inspection.command import attention
+from transduce.wings.paper.parse_command import parse
+from transduce.wings.paper.reproduce_command import reproduce
+from transduce.wings.serving.command import serve
+from transduce.wings.synthetic.command import distill
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
     "demo": demo,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transduce.errors import UserError
+from transduce.system.errors import UserError
 
 
 def average(model: Path, /, *, out: Path, last: int = 5) -> None:
@@ -14,30 +14,34 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Those count that were
             saved every train.save_every updates, and the last.
     """
-    from transduce import bundle  # torch: too slow for --help
+    from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.engines.attention import LAYER
     from transduce.model.build import count_parameters
-    from transduce.runs.card import averaged_card
     from transduce.tokens.tokenizer import Tokenizer
+    from transduce.training.card import averaged_card
     from transduce.training.checkpoint import regular
 
     if last < 1:
         raise UserError(f"--last must be at least 1, not {last}.")
     if out.exists():
         raise UserError(f"{out} exists already; give another folder with --out.")
-    config = bundle.read_config(model)
+    config = model_folder.read_config(model)
     # Others are there because something was interrupted, or were the best, and have no place in an average.
-    found = [path for path in regular(model / bundle.CHECKPOINTS, config.train.save_every) if bundle.step_of(path)]
+    found = [
+        path
+        for path in regular(model / model_folder.CHECKPOINTS, config.train.save_every)
+        if model_folder.step_of(path)
+    ]
     if not found:
         raise UserError(f"{model} holds no checkpoints to average; name the folder of a training.")
     if len(found) < last:
         raise UserError(f"{model} has {len(found)} regular checkpoints, not {last}; give --last {len(found)} or less.")
     chosen = found[-last:]
-    steps = [bundle.step_of(path) for path in chosen]
+    steps = [model_folder.step_of(path) for path in chosen]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
-    known = bundle.describe(model).metrics
+    known = model_folder.describe(model).metrics
     metrics |= {LAYER: known[LAYER]} if LAYER in known else {}
-    bundle.publish_model(
-        out, config, Tokenizer.load(model), bundle.average(chosen), metrics, averaged_card(config, steps)
+    model_folder.publish_model(
+        out, config, Tokenizer.load(model), model_folder.average(chosen), metrics, averaged_card(config, steps)
     )
     print(f"{out}: the average of steps {', '.join(f'{step:,}' for step in steps)}")

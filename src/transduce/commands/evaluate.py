@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.commands.recipes import Files
-from transduce.commands.trees import evaluate_trees
-from transduce.config import parse_assignments
-from transduce.corpus.pairs import TREES, read_pairs
-from transduce.corpus.plain import read_lines, suffixes, without_byte_order_mark
-from transduce.errors import UserError
-from transduce.files import to_json
+from transduce.config.schema import parse_assignments
+from transduce.system.errors import UserError
+from transduce.system.files import to_json
+from transduce.text.pairs import TREES, read_pairs
+from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.wings.paper.trees_command import evaluate_trees
 
 if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison, Score
@@ -82,17 +82,17 @@ def _evaluate_model(
     assignments: Sequence[str],
 ) -> None:
     given = parse_assignments(assignments)
-    from transduce import bundle
+    from transduce import model_folder
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
-    from transduce.evaluation.paper_bleu import moses_tokenizer
-    from transduce.runs.evaluate import as_json
-    from transduce.runs.evaluate import evaluate as measure
+    from transduce.evaluation.evaluate import as_json
+    from transduce.evaluation.evaluate import evaluate as measure
+    from transduce.wings.paper.paper_bleu import moses_tokenizer
 
     if output:
         check_output(output, files)
     if paper_bleu:
         moses_tokenizer(paper_bleu)  # so that a missing package is not found out after translating
-    data = bundle.describe(model).config.data
+    data = model_folder.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])
     for each in models:
@@ -146,7 +146,7 @@ def _evaluate_files(
 
 
 def _paper_bleu(outputs: Sequence[str], references: Sequence[str], language: str) -> dict[str, Any]:
-    from transduce.evaluation.paper_bleu import paper_bleu  # sacrebleu: too slow for --help
+    from transduce.wings.paper.paper_bleu import paper_bleu  # sacrebleu: too slow for --help
 
     return {"paper_bleu": paper_bleu(outputs, references, language)} if language else {}
 

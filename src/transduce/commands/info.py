@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rich.filesize import decimal
 
 from transduce.commands.output import print_table
-from transduce.config import flatten
+from transduce.config.schema import flatten
 from transduce.decoding.engines.support import formats
-from transduce.journal import duration
-from transduce.runs.card import vocabulary
+from transduce.system.journal import duration
+from transduce.training.card import vocabulary
 
 if TYPE_CHECKING:
-    from transduce.bundle import Description
+    from transduce.model_folder import Description
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
@@ -24,7 +24,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
         model: A model folder.
         json: Print a JSON object with the whole configuration, for programs.
     """
-    from transduce.bundle import describe  # numpy: too slow for --help
+    from transduce.model_folder import describe  # numpy: too slow for --help
 
     description = describe(model)
     if json:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from transduce import config
+from transduce.config import schema as config
 
 # A parameter `assignments: Assignments = ()` of a command receives its section.key=value arguments.
 Assignments = Annotated[

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from transduce.corpus.plain import suffixes
-from transduce.errors import UserError
-from transduce.files import write_file
+from transduce.system.errors import UserError
+from transduce.system.files import write_file
+from transduce.text.plain import suffixes
 
 STANDARD_OUTPUT = Path("-")
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
-from transduce.config import configure, flatten
-from transduce.errors import UserError
-from transduce.journal import say
-from transduce.machine import cores
+from transduce.config.schema import configure, flatten
+from transduce.system.errors import UserError
+from transduce.system.journal import say
+from transduce.system.machine import cores
 
 if TYPE_CHECKING:
-    from transduce.preparation import Prepared
+    from transduce.preparation.prepare import Prepared
 
 
 def prepare(
@@ -52,7 +52,8 @@ def prepare(
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     given = by_names(given, train)
-    from transduce import preparation, sizing  # numpy: too slow for --help
+    from transduce.config import size_table
+    from transduce.preparation import prepare as preparation  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
     learnt = vocabulary_options(vocabulary, given) if vocabulary else {}
@@ -66,7 +67,7 @@ def prepare(
     prepared = preparation.prepare(
         configure(given, learnt).data,
         out,
-        vocab_size=lambda pairs: size or sizing.sizes_for(pairs).vocab_size,
+        vocab_size=lambda pairs: size or size_table.sizes_for(pairs).vocab_size,
         tokenizer=Tokenizer.load(vocabulary) if vocabulary else None,
         threads=given.get("train.threads") or cores(),
     )
@@ -83,10 +84,10 @@ def _scaled(
     workers: int | None,
 ) -> None:
     """One shard, or all of them on Ray."""
-    from transduce.scale import preparing
-    from transduce.scale.ray_cluster import read_address
-    from transduce.scale.ray_preparing import prepare_on_ray
-    from transduce.scale.shards import read_shard
+    from transduce.wings.cluster import preparing
+    from transduce.wings.cluster.ray_cluster import read_address
+    from transduce.wings.cluster.ray_preparing import prepare_on_ray
+    from transduce.wings.cluster.shards import read_shard
 
     if shard and on:
         raise UserError("--on ray makes shards by itself: leave out --shard.")
@@ -109,7 +110,7 @@ def _scaled(
 
 def say_prepared(prepared: "Prepared") -> None:
     """What there is to train on, and what was left out."""
-    from transduce.preparation import LEFT_OUT
+    from transduce.preparation.prepare import LEFT_OUT
 
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
@@ -126,12 +127,13 @@ def say_prepared(prepared: "Prepared") -> None:
 
 def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a vocabulary was learnt with; raises UserError if others are asked for."""
-    from transduce import bundle, preparation
+    from transduce import model_folder
+    from transduce.preparation import prepare as preparation
 
     if preparation.is_prepared([str(folder)]):
         options = preparation.read_facts(folder).options
     else:
-        options = flatten(bundle.read_config(folder))
+        options = flatten(model_folder.read_config(folder))
     learnt = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name in ("data.vocab_size", *learnt):
         if name in given and given[name] != learnt.get(name):

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from transduce.config import ModelConfig, RunConfig
-from transduce.journal import say
-from transduce.profiling import Profile, profiling
+from transduce.config.schema import ModelConfig, RunConfig
+from transduce.system.journal import say
+from transduce.system.profiling import Profile, profiling
 
 if TYPE_CHECKING:
     import torch

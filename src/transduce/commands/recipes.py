@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from transduce.config import parse_assignments, read_recipe
-from transduce.errors import UserError
-from transduce.languages import languages_of
+from transduce.config.schema import parse_assignments, read_recipe
+from transduce.system.errors import UserError
+from transduce.text.languages import languages_of
 
 if TYPE_CHECKING:
-    from transduce.corpus.pairs import Pair
+    from transduce.text.pairs import Pair
 
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 FromCode = Annotated[str, Parameter(name="--from")]
@@ -51,7 +51,7 @@ def by_names(given: Mapping[str, Any], train: Sequence[str]) -> dict[str, Any]:
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
     """What --valid names, to compare on; none without it. Raises UserError if it holds nothing."""
-    from transduce.corpus.pairs import read_pairs  # too slow for --help
+    from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
     if valid and not pairs:

@@ -4,7 +4,7 @@ import json as json_format
 from pathlib import Path
 
 from transduce.commands.options import Assignments
-from transduce.config import parse_assignments
+from transduce.config.schema import parse_assignments
 
 
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
@@ -19,10 +19,10 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
         json: A JSON object per line: log_prob, num_tokens, and score, normalised as beam search does.
     """
     given = parse_assignments(assignments)
-    from transduce.corpus.pairs import read_pairs
     from transduce.decoding.documents import score_texts
     from transduce.decoding.engines.support import ENCODER
     from transduce.decoding.loading import load  # torch: too slow for --help
+    from transduce.text.pairs import read_pairs
 
     pairs = list(read_pairs([source, target]))
     exact = load(model, given, engine="auto" if (model / ENCODER).exists() else "torch")

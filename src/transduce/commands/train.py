@@ -6,7 +6,7 @@ from pathlib import Path
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN, profiled, say_training
 from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
-from transduce.errors import UserError
+from transduce.system.errors import UserError
 
 
 def train(
@@ -47,22 +47,22 @@ def train(
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
     given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
-    from transduce import bundle
-    from transduce.lifeline import arrive
+    from transduce import model_folder
+    from transduce.training.failure_detector import arrive
 
-    if not init and not (out / bundle.CONFIG).exists():  # where a model or a training knows its languages
+    if not init and not (out / model_folder.CONFIG).exists():  # where a model or a training knows its languages
         given = by_names(given, train)
     arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
-    from transduce.ranks import is_first
-    from transduce.runs.train import train as run  # torch: too slow for --help
+    from transduce.training.distributed import is_first
+    from transduce.training.run import train as run  # torch: too slow for --help
 
     with profiled(profile, TRAIN) as found:
         result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard, arrival=arrival)
     if found:
-        say_training(found, bundle.read_config(out))
+        say_training(found, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     if not is_first():
         return
-    command = "parse" if bundle.read_config(out).data.symbols else "translate"
+    command = "parse" if model_folder.read_config(out).data.symbols else "translate"
     print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")

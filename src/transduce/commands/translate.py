@@ -9,11 +9,11 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
 from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config import DataConfig, parse_assignments
+from transduce.config.schema import DataConfig, parse_assignments
 from transduce.decoding.engines.engine import Choice
-from transduce.errors import UserError
-from transduce.journal import say, telling
-from transduce.profiling import phase
+from transduce.system.errors import UserError
+from transduce.system.journal import say, telling
+from transduce.system.profiling import phase
 
 if TYPE_CHECKING:
     from transduce.decoding.glossary import Term
@@ -86,11 +86,11 @@ def translate(
     given = parse_assignments(assignments)
     given |= {} if beam_size is None else {"decode.beam_size": beam_size}
     given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
-    from transduce import bundle
-    from transduce.corpus.plain import read_lines, suffixes
+    from transduce import model_folder
     from transduce.decoding.glossary import read_glossary
     from transduce.decoding.lines import Form
     from transduce.decoding.loading import load  # too slow for --help
+    from transduce.text.plain import read_lines, suffixes
 
     if not shard:
         check_output(output, [input, *([str(glossary)] if glossary else [])])
@@ -127,7 +127,7 @@ def translate(
         with phase("start", whole=True):
             content = read_bytes(input) if is_document else b""
             translator = load(folders, given, engine=engine)
-            data = bundle.read_config(model).data
+            data = model_folder.read_config(model).data
         say(f"Engine: {translator.engine.name}")
         with phase("files"):
             if is_document:
@@ -135,7 +135,7 @@ def translate(
             else:
                 write_lines(output, _texts(_lines(translator, input, form, data, terms), form))
     if found:
-        say_search(found, [bundle.read_config(folder).model for folder in folders])
+        say_search(found, [model_folder.read_config(folder).model for folder in folders])
 
 
 def _scaled(
@@ -151,10 +151,10 @@ def _scaled(
     workers: int | None,
 ) -> None:
     """One shard, or all of them on Ray."""
-    from transduce.scale import translating
-    from transduce.scale.ray_cluster import read_address
-    from transduce.scale.ray_translating import translate_on_ray
-    from transduce.scale.shards import read_shard
+    from transduce.wings.cluster import translating
+    from transduce.wings.cluster.ray_cluster import read_address
+    from transduce.wings.cluster.ray_translating import translate_on_ray
+    from transduce.wings.cluster.shards import read_shard
 
     job = translating.Job(tuple(map(str, models)), options, engine, form, str(glossary or ""))
     if on:
@@ -207,8 +207,8 @@ def _lines(
     translator: "Translator", input: str, form: "Form", data: DataConfig, terms: "Sequence[Term]"
 ) -> "Iterator[Translation]":
     """The translations of lines; data: what the model was trained on."""
-    from transduce.corpus.plain import read_lines, without_byte_order_mark
     from transduce.decoding.lines import translate_all
+    from transduce.text.plain import read_lines, without_byte_order_mark
 
     if input == "-" and sys.stdin.isatty():
         say("Type the lines to translate; Ctrl-D behind the last one.")

@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from transduce.config import BOS, EOS, PAD, UNK
+from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.decoding.engines.engine import Hypothesis, penalty
 from transduce.decoding.stepper import Stepper
 from transduce.model.seq2seq import select
-from transduce.profiling import phase
+from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transduce.config import BOS, EOS, PAD, DecodeConfig
+from transduce.config.schema import BOS, EOS, PAD, DecodeConfig
 from transduce.decoding.engines.engine import Edges, Request, Wanted
 from transduce.decoding.words import joins
 

@@ -9,10 +9,12 @@ from dataclasses import replace
 from itertools import chain, count, islice, repeat
 from typing import NamedTuple
 
-from transduce.corpus.documents.document import Kind
-from transduce.corpus.documents.reading import read_document
-from transduce.corpus.markup import speller
-from transduce.corpus.placeholders import (
+from transduce.decoding.alignment import Link
+from transduce.decoding.glossary import Term
+from transduce.decoding.translator import CHUNK, Scored, Translation, Translator
+from transduce.text.markup import speller
+from transduce.text.placeholder_tokens import both, stand_in, strays
+from transduce.text.placeholders import (
     Masked,
     cut,
     has_words,
@@ -26,12 +28,10 @@ from transduce.corpus.placeholders import (
     whole_words,
     without_words,
 )
-from transduce.corpus.placing import copied, restore
-from transduce.corpus.segments import Segments, join, shorten, split, whole
-from transduce.corpus.stand_ins import both, stand_in, strays
-from transduce.decoding.alignment import Link
-from transduce.decoding.glossary import Term
-from transduce.decoding.translator import CHUNK, Scored, Translation, Translator
+from transduce.text.placing import copied, restore
+from transduce.text.segments import Segments, join, shorten, split, whole
+from transduce.wings.documents.document import Kind
+from transduce.wings.documents.reading import read_document
 
 # Flags of what needs a look, beside those that a sentence has.
 LOST = "placeholders"  # not everything that isn't text is in the translation exactly once

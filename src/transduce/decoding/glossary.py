@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from transduce.config import UNK
-from transduce.corpus.pairs import read_pairs
+from transduce.config.schema import UNK
 from transduce.decoding.engines.engine import Edges, Wanted
 from transduce.decoding.words import Kind, kind, words
-from transduce.errors import UserError
+from transduce.system.errors import UserError
+from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import SPACE, Tokenizer
 
 ASCII = 0x80

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Self
 
-from transduce.config import DataConfig
+from transduce.config.schema import DataConfig
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation, Translator
 

@@ -5,19 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transduce import bundle
-from transduce.config import DecodeConfig, RunConfig, configure, flatten
-from transduce.corpus.trees import are_of_trees
-from transduce.decoding.engines.ctranslate2 import has_gpu
+from transduce import model_folder
+from transduce.config.schema import DecodeConfig, RunConfig, configure, flatten
+from transduce.decoding.engines.ct2.cache import fast_engine, refusal
+from transduce.decoding.engines.ct2.engine import has_gpu
 from transduce.decoding.engines.engine import Choice, Engine
-from transduce.decoding.engines.fast import fast_engine, refusal
 from transduce.decoding.engines.support import ENCODER
 from transduce.decoding.translator import Translator, shared_tokenizer
-from transduce.errors import UserError
-from transduce.files import verify
-from transduce.journal import say
-from transduce.machine import cores, keep_memory
+from transduce.system.errors import UserError
+from transduce.system.files import verify
+from transduce.system.journal import say
+from transduce.system.machine import cores, keep_memory
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.paper.trees import are_of_trees
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +55,7 @@ def load(
                 "--engine, and give it alone."
             )
         return _exported(paths[0], options or {}, threads or cores())
-    config = bundle.describe(paths[0]).config
+    config = model_folder.describe(paths[0]).config
     decode = decode_config(config, options or {})
     if engine in ("auto", "ctranslate2"):
         found = _fast(paths, config, decode, device, threads or cores(), asked=engine == "ctranslate2")
@@ -83,15 +83,15 @@ def load(
 
 def _exported(folder: Path, options: Mapping[str, Any], threads: int) -> Translator:
     """What `transduce export --to onnx` wrote."""
-    from transduce.decoding.engines.onnx import OnnxEngine
+    from transduce.wings.export.onnx_engine import OnnxEngine
 
-    verify(folder, but=bundle.CARD)
-    config = bundle.read_config(folder)
+    verify(folder, but=model_folder.CARD)
+    config = model_folder.read_config(folder)
     tokenizer = Tokenizer.load(folder, threads)
     return Translator(OnnxEngine(folder, config.model, threads), tokenizer, decode_config(config, options))
 
 
-def _in_8_bits(models: Sequence[bundle.Bundle]) -> "list[Seq2Seq]":
+def _in_8_bits(models: Sequence[model_folder.Bundle]) -> "list[Seq2Seq]":
     from transduce.decoding.engines.int8 import is_faster, quantise
 
     if not is_faster():
@@ -101,7 +101,7 @@ def _in_8_bits(models: Sequence[bundle.Bundle]) -> "list[Seq2Seq]":
 
 def load_models(
     folders: Sequence[Path | str], *, device: "torch.device | str | None" = None, threads: int = 0
-) -> list[bundle.Bundle]:
+) -> list[model_folder.Bundle]:
     """The models of several folders, on one device; arguments and what is raised as for `load`."""
     import torch
 
@@ -109,7 +109,7 @@ def load_models(
     keep_memory()
     if threads:
         torch.set_num_threads(threads)
-    return [bundle.load(folder, device, torch.get_num_threads()) for folder in folders]
+    return [model_folder.load(folder, device, torch.get_num_threads()) for folder in folders]
 
 
 def _fast(

@@ -11,10 +11,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transduce.config import PAD
+from transduce.config.schema import PAD
 from transduce.model.batch import Batch
 from transduce.model.seq2seq import Seq2Seq, State, select, target_log_probs
-from transduce.profiling import count, phase
+from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from transduce.config import DecodeConfig
+from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import Link, Weights, find_links
-from transduce.decoding.engines.ctranslate2 import POSITIONS
+from transduce.decoding.engines.ct2.engine import POSITIONS
 from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, penalty
 from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
-from transduce.errors import UserError
-from transduce.profiling import phase
+from transduce.system.errors import UserError
+from transduce.system.profiling import phase
 from transduce.tokens.tokenizer import Tokenizer
 
 CUT = "cut"  # flag: the translation reached the length limit, where it was made to end

@@ -5,6 +5,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
+class Validation(NamedTuple):
+    """What the loop learns from validating."""
+
+    perplexity: float  # per target token, without label smoothing
+    bleu: float | None  # by greedy search; None for symbols, which it is not made for
+
+    def __str__(self) -> str:
+        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
+        return f"validation perplexity {self.perplexity:.2f}{bleu}"
+
+
 class Perplexity(NamedTuple):
     """Both figures; only the one per word can be compared between models with different vocabularies."""
 

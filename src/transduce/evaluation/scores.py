@@ -14,7 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from transduce.errors import UserError
+from transduce.system.errors import UserError
 
 
 class Score(NamedTuple):

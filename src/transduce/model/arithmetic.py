@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 from transduce.model.build import build
 from transduce.model.recording import recording
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 from transduce.model.recording import active, record_attention
 
 KeyValues = tuple[Tensor, Tensor]  # (b, h, s, d_k), (b, h, s, d_v)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.config import BOS, EOS, PAD
+from transduce.config.schema import BOS, EOS, PAD
 
 Ids = Sequence[int] | np.ndarray  # of one sentence, without BOS and EOS
 

@@ -8,8 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from transduce.config import ModelConfig
-from transduce.errors import UserError
+from transduce.config.schema import ModelConfig
 from transduce.model.attention import Additive, MultiHeadAttention
 from transduce.model.bytenet import Block, ByteNet
 from transduce.model.convolutional import Convolutional, GatedConvolution
@@ -18,6 +17,7 @@ from transduce.model.layers import FeedForward, Residual
 from transduce.model.recurrent import Recurrent
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
+from transduce.system.errors import UserError
 
 KINDS: dict[str, type[Seq2Seq]] = {
     "transformer": Transformer,

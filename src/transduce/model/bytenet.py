@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import PAD, ModelConfig
+from transduce.config.schema import PAD, ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
 from transduce.model.seq2seq import Seq2Seq, State

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import PAD, ModelConfig
+from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions

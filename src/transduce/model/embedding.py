@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:

@@ -6,7 +6,7 @@ n = tokens, e = experts, k = experts of a token.
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 from transduce.model.layers import FeedForward
 from transduce.model.recording import Routing, active
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config.schema import ModelConfig
 from transduce.model.attention import KeyValues, MultiHeadAttention
 from transduce.model.dropout import Dropout
 

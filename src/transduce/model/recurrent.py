@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from transduce.config import PAD, ModelConfig
+from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import Additive, attend_with_scores, dot_products
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from transduce.config import PAD, ModelConfig
+from transduce.config.schema import PAD, ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions
 from transduce.model.experts import make_feed_forward

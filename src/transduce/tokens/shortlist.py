@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.errors import UserError
+from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
 
 READ, BLOCK = 2_000_000, 4_000  # pairs looked at, at most and together

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.errors import UserError
-from transduce.files import verify, write_folder
-from transduce.tokens.numbers import Numbers, map_file
-from transduce.tokens.origins import FullOrigins, Origins, OriginWriter
-from transduce.tokens.words import Rows
+from transduce.system.errors import UserError
+from transduce.system.files import verify, write_folder
+from transduce.tokens.packed import Numbers, map_file
+from transduce.tokens.provenance import FullOrigins, Origins, OriginWriter
+from transduce.tokens.word_cache import Rows
 
 FORMAT = 2  # of a store; a newer one is refused. 1 had an offset (64 bits), a file and a line (96) for every pair
 HEADER = "store.json"

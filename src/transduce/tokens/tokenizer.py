@@ -16,11 +16,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import sentencepiece
 
-from transduce.config import BOS, EOS, PAD, STAND_INS, UNK
-from transduce.errors import UserError
-from transduce.tokens.foreign import Foreign
+from transduce.config.schema import BOS, EOS, PAD, STAND_INS, UNK
+from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import Foreign
 from transduce.tokens.spans import Span, piece_spans
-from transduce.tokens.words import Rows, Words, pack
+from transduce.tokens.word_cache import Rows, Words, pack
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # of an imported vocabulary: its pieces by id

@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from transduce.bundle import CHECKPOINT, step_of
-from transduce.errors import UserError
-from transduce.files import verify, write_folder
 from transduce.model.build import load_weights
-from transduce.ranks import ALONE, Ranks, part, whole
+from transduce.model_folder import CHECKPOINT, step_of
+from transduce.system.errors import UserError
+from transduce.system.files import verify, write_folder
+from transduce.training.distributed import ALONE, Ranks, part, whole
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 

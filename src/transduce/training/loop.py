@@ -10,21 +10,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from transduce.config import RunConfig, TrainConfig
-from transduce.errors import UserError
-from transduce.journal import Display, Journal, Progress, say
+from transduce.config.schema import RunConfig, TrainConfig
+from transduce.evaluation.perplexity import Validation
 from transduce.model.batch import Batch, make_batch
 from transduce.model.seq2seq import Seq2Seq
-from transduce.profiling import phase
-from transduce.ranks import ALONE, Ranks, gathered, unwrapped
+from transduce.system.errors import UserError
+from transduce.system.journal import Display, Journal, Progress, say
+from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
+from transduce.training.distributed import ALONE, Ranks, gathered, unwrapped
 from transduce.training.schedule import learning_rate
 from transduce.training.update import Outcome, Pass, update_together
 
@@ -34,17 +35,6 @@ MOST_SKIPPED = 10  # updates in a row that are not finite before training gives 
 
 Reason = Literal["steps", "minutes", "patience", "interrupted"]
 REASONS: list[Reason | None] = [None, "steps", "minutes", "patience", "interrupted"]  # the last, if ranks have several
-
-
-class Validation(NamedTuple):
-    """What the loop learns from validating."""
-
-    perplexity: float  # per target token, without label smoothing
-    bleu: float | None  # by greedy search; None for symbols, which it is not made for
-
-    def __str__(self) -> str:
-        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
-        return f"validation perplexity {self.perplexity:.2f}{bleu}"
 
 
 @dataclass

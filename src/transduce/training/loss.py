@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transduce.config import PAD
+from transduce.config.schema import PAD
 
 CACHED = 1 << 17  # logits at a time on a CPU: in float32 they stay in its cache
 

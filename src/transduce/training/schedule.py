@@ -1,6 +1,6 @@
 """The learning rate of an update (equation 3 of the paper)."""
 
-from transduce.config import TrainConfig
+from transduce.config.schema import TrainConfig
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transduce.config import TrainConfig
+from transduce.config.schema import TrainConfig
 from transduce.model.batch import Batch
 from transduce.model.experts import balance_loss
 from transduce.model.recording import recording
-from transduce.profiling import count, phase
-from transduce.ranks import ALONE, Ranks, passing, whole
+from transduce.system.profiling import count, phase
+from transduce.training.distributed import ALONE, Ranks, passing, whole
 from transduce.training.loss import Sums, smoothed_cross_entropy
 
 

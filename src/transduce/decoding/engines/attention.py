@@ -15,12 +15,12 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from transduce import bundle
-from transduce.corpus.pairs import Pair, read_pairs
+from transduce import model_folder
 from transduce.model.batch import Batch, Ids, make_batch
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
-from transduce.preparation import VALID
+from transduce.preparation.prepare import VALID
+from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 
 LAYER = "alignment_layer"  # in metrics.json: the layer, from 0, whose attention aligns words
@@ -42,12 +42,12 @@ def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
     return [torch.cat(maps, dim=2).float().mean(dim=1) for module in modules if (maps := record.of(module))]
 
 
-def alignment_layer(model: bundle.Bundle) -> int:
+def alignment_layer(model: model_folder.Bundle) -> int:
     """What its training chose; of an older model, chosen now by held-out pairs, or guessed where they are gone."""
-    metrics = model.folder / bundle.METRICS
+    metrics = model.folder / model_folder.METRICS
     if metrics.is_file() and LAYER in (known := json.loads(metrics.read_text(encoding="utf-8"))):
         return int(known[LAYER])
-    held_out = model.folder / bundle.DATA / VALID
+    held_out = model.folder / model_folder.DATA / VALID
     if held_out.is_file() and held_out.stat().st_size:
         return choose_layer(model.model, model.tokenizer, list(islice(read_pairs([str(held_out)]), PAIRS)))
     return guess_layer(model.config.model.num_decoder_layers)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from transduce.config import DecodeConfig
+from transduce.config.schema import DecodeConfig
 from transduce.decoding.words import Kind
 
 if TYPE_CHECKING:  # every --help needs this file, and none needs numpy

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from transduce.config import DecodeConfig
+from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import Weights
 from transduce.decoding.beam import Filter, Watcher, beam_search
 from transduce.decoding.constraints import constrained
@@ -17,7 +17,7 @@ from transduce.decoding.engines.engine import Found, Request
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.seq2seq import Seq2Seq
-from transduce.profiling import is_profiled
+from transduce.system.profiling import is_profiled
 
 MOST_WORKERS = 8  # each has memory of its own
 FEWEST = 128  # source tokens of a request: less does not occupy a worker

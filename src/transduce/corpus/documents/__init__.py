@@ -1,1 +1,0 @@
-"""Whole files: what is to be translated in them, and the same bytes around the translations."""

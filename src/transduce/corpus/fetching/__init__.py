@@ -1,1 +1,0 @@
-"""Known corpora by name: what they are, from where, downloaded, unpacked, as aligned text files."""

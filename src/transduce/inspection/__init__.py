@@ -1,1 +1,0 @@
-"""Drawings of what a training and a model recorded: learning curves, attention maps, the report page."""

@@ -1,0 +1,1 @@
+"""From corpus files to a prepared corpus: clean, hold out, learn the vocabulary, encode."""

@@ -1,1 +1,0 @@
-"""One training put together, and a model measured: the floors below, combined."""

@@ -1,1 +1,0 @@
-"""More than one process, or machine, for one corpus: shards by hand, or on Ray."""

@@ -1,0 +1,1 @@
+"""What the rest stands on: files, locks, the journal, the machine, profiling, errors."""

@@ -1,0 +1,228 @@
+"""What happens in a run: one JSON line per event for programs, one line that moves for people.
+
+An event is a dictionary with "event" (its name), "time" (seconds since 1970) and plain values.
+People read on the standard error, so that the standard output stays free for results.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as ProgressBar
+from rich.table import Column
+
+from transduce.system.errors import UserError
+
+Value = str | int | float | bool | None
+Event = dict[str, Any]
+Item = TypeVar("Item")
+
+SECONDS_BETWEEN_LINES = 25.0  # without a terminal
+SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
+
+_people = Console(stderr=True, highlight=False, emoji=False)  # opus:Books:en-de has none
+
+
+class Journal:
+    """The file `journal.jsonl` of a run: events are appended and written out at once."""
+
+    def __init__(self, path: Path, *, tensorboard: bool = False) -> None:
+        """Open `path` to append; a line that a crash left torn is removed.
+
+        tensorboard: also write the numbers as TensorBoard event files, into `tensorboard/` beside `path`.
+        """
+        self._file = path.open("ab")
+        self._writer = open_tensorboard(path.parent / "tensorboard") if tensorboard else None
+        self.truncate(_whole_lines(path))
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far: what a checkpoint remembers, and `truncate` goes back to."""
+        return self._file.tell()
+
+    def truncate(self, size: int) -> None:
+        """Forget the events behind the first `size` bytes: a resumed run will write them again."""
+        self._file.seek(0, os.SEEK_END)
+        self._file.truncate(min(size, self._file.tell()))  # a power failure may have left less than was written
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, event: str, **values: Value) -> None:
+        """Append one event; numbers that JSON does not know (nan, inf) become null."""
+        plain = {name: None if _is_unwritable(value) else value for name, value in values.items()}
+        line = json.dumps({"event": event, "time": round(time.time(), 3), **plain}, ensure_ascii=False, allow_nan=False)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        if self._writer:
+            for name, value in plain.items():
+                if name != "step" and isinstance(value, (int, float)):
+                    self._writer.add_scalar(f"{event}/{name}", value, values.get("step"))
+
+    def close(self) -> None:
+        """Close the files."""
+        self._file.close()
+        if self._writer:
+            self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class NoJournal(Journal):
+    """The journal of a process that helps another one, which keeps it."""
+
+    size = 0
+
+    def __init__(self) -> None:
+        """Nothing is opened."""
+
+    def truncate(self, size: int) -> None:
+        """Do nothing."""
+
+    def write(self, event: str, **values: Value) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a journal in order; a last line that is not yet whole is left out."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def open_tensorboard(folder: Path) -> Any:
+    """A `torch.utils.tensorboard.SummaryWriter`; raises UserError where TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UserError(
+            "TensorBoard files were asked for, but tensorboard is not installed: pip install tensorboard."
+        ) from None
+    return SummaryWriter(str(folder))
+
+
+def silence(wanted: bool) -> None:
+    """Whether this process says nothing to people from now on: of several that train together, one speaks."""
+    _people.quiet = wanted
+
+
+def say(text: str) -> None:
+    """Print a line for people, above the moving one if there is one."""
+    _people.print(text, markup=False, soft_wrap=True)
+
+
+def telling(items: Iterable[Item], what: str) -> Iterator[Item]:
+    """The same items, while saying now and then how many have passed, and how fast."""
+    told = began = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        if time.monotonic() - told > SECONDS_BETWEEN_LINES:
+            told = time.monotonic()
+            say(f"{number:,} {what}, {number / (told - began):,.1f} a second")
+        yield item
+
+
+class Progress(NamedTuple):
+    """Where a training stands, as a person wants to see it."""
+
+    step: int
+    steps: int
+    epoch: int
+    loss: float  # per target token, since the last report
+    perplexity: float
+    learning_rate: float
+    tokens_per_second: float  # target tokens
+    seconds_left: float
+
+    def line(self) -> str:
+        """The most important first: a narrow terminal cuts off the end."""
+        return (
+            f"{self.step:,}/{self.steps:,}  {duration(self.seconds_left)} left  loss {self.loss:.3f}  "
+            f"ppl {self.perplexity:.4g}  {self.tokens_per_second:,.0f} tok/s  epoch {self.epoch}  "
+            f"lr {self.learning_rate:.2e}"
+        )
+
+
+def duration(seconds: float) -> str:
+    """A length of time as h:mm:ss."""
+    if not math.isfinite(seconds):
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+class Transfer(NamedTuple):
+    """Where a download stands."""
+
+    name: str
+    step: int  # bytes that are there
+    steps: int  # bytes there will be; 0: unknown
+    bytes_per_second: float
+
+    def line(self) -> str:
+        """The most important first: a narrow terminal cuts off the end."""
+        left = duration((self.steps - self.step) / self.bytes_per_second) if self.bytes_per_second else "?"
+        of_all = f" of {self.steps / 1e6:,.1f} MB  {left} left" if self.steps else " MB"
+        return f"{self.step / 1e6:,.1f}{of_all}  {self.bytes_per_second / 1e6:,.1f} MB/s  {self.name}"
+
+
+class Display:
+    """The progress of something long: a line that moves on a terminal, a new line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        moves = sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet
+        self._bar = _progress_bar() if moves else None
+        self._shown = -math.inf  # when, on the monotonic clock
+
+    def show(self, progress: Progress | Transfer) -> None:
+        """Tell where it stands; call it as often as you like."""
+        now = time.monotonic()
+        if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
+            return
+        self._shown = now
+        if self._bar:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=progress.step, total=progress.steps or None, description=progress.line())
+            self._bar.refresh()
+        else:
+            say(progress.line())
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+def _progress_bar() -> ProgressBar:
+    """One line that is drawn only when told to: no thread beside the training."""
+    columns = BarColumn(bar_width=12), TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+    bar = ProgressBar(*columns, console=_people, auto_refresh=False, transient=True, redirect_stdout=False)
+    bar.add_task("", total=None)
+    return bar
+
+
+def _whole_lines(path: Path) -> int:
+    """Bytes of the lines that are complete."""
+    with path.open("rb") as file:
+        return sum(len(line) for line in file if line.endswith(b"\n"))
+
+
+def _is_unwritable(value: Value) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

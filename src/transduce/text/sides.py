@@ -1,0 +1,121 @@
+"""Pairs side by side, many at a time: what is looked for is looked for once, in all of them."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.text.encoding_errors import UNDECODED
+from transduce.text.hashes import Bits64, as_numbers, hash_text
+from transduce.text.misalignment import Stretch, find_stretches, partners
+
+Ints = NDArray[np.int64]
+
+
+class Side:
+    """One side of some pairs, as one long text, so that a pattern is looked for once and not in every line."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def joined(self) -> str:
+        """The texts, a line feed after each."""
+        return "\n".join([*self.texts, ""])
+
+    @cached_property
+    def begins(self) -> Ints:
+        """Where each text begins in `joined`."""
+        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
+        return np.cumsum(lengths) - lengths
+
+    @cached_property
+    def with_line_breaks(self) -> Ints:
+        """The texts that are more than a line."""
+        if self.joined.count("\n") == len(self.texts):
+            return np.empty(0, dtype=np.int64)
+        return np.array([row for row, text in enumerate(self.texts) if "\n" in text])
+
+    @cached_property
+    def undecoded(self) -> Ints:
+        """The texts with bytes that were not UTF-8."""
+        try:
+            self.joined.encode()  # the fastest way to know that there are none
+        except UnicodeEncodeError:
+            return self.rows_with(UNDECODED)
+        return np.empty(0, dtype=np.int64)
+
+    def rows_with(self, pattern: re.Pattern[str]) -> Ints:
+        """The texts in which a pattern, that crosses no line feed, is found."""
+        found = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
+        return np.unique(np.searchsorted(self.begins, found, side="right") - 1)
+
+    @cached_property
+    def letters(self) -> list[str]:
+        """The texts without case, punctuation, blanks and digits: what repeats, nearly."""
+        return self._reduced("PSZCN")
+
+    @cached_property
+    def hashes(self) -> Bits64:
+        """Of the texts without case, punctuation and blanks; texts that have nothing else keep it."""
+        plain = self._reduced("PSZC")
+        return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
+
+    def _reduced(self, categories: str) -> list[str]:
+        texts = self.joined.casefold()
+        if len(self.with_line_breaks):
+            texts = "\n".join([*(text.replace("\n", " ") for text in self.texts), ""]).casefold()
+        return _characters(categories).sub("", texts).split("\n")[:-1]
+
+
+@cache
+def _characters(categories: str) -> re.Pattern[str]:
+    """Characters of these Unicode categories, but for the line feed; of planes beyond the first, which has nearly all,
+    none."""
+    wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
+    ranges = []
+    for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
+        if is_wanted:
+            first, *rest = codes
+            ranges.append(f"\\u{first:04x}-\\u{rest[-1] if rest else first:04x}")
+    return re.compile(f"[{''.join(ranges)}]+")
+
+
+class Sides:
+    """Some pairs, in the order in which they stand."""
+
+    def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        self.source, self.target = Side(sources), Side(targets)
+        self.both = self.source, self.target
+
+    def __len__(self) -> int:
+        return len(self.source.texts)
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """Where they have slipped."""
+        return find_stretches(self.source.texts, self.target.texts)
+
+    @cached_property
+    def partners(self) -> Ints:
+        """The row of the target that belongs to each of the source, -1 where none surely does."""
+        return partners(self.stretches, len(self))
+
+    def exact_hashes(self, rows: Iterable[int]) -> list[bytes]:
+        """Of pairs, to the character."""
+        sources, targets = self.source.texts, self.target.texts
+        return [hash_text(f"{sources[row]}\n{targets[row]}") for row in rows]
+
+    def near_hashes(self, rows: Iterable[int]) -> list[bytes]:
+        """Of the letters of pairs; of pairs that have none on a side, to the character."""
+        (sources, targets), texts = (side.letters for side in self.both), [side.texts for side in self.both]
+        return [
+            hash_text(f"{sources[row]}\n{targets[row]}")
+            if sources[row] and targets[row]
+            else hash_text(f"{texts[0][row]}\n{texts[1][row]}")
+            for row in rows
+        ]

@@ -1,0 +1,71 @@
+"""A vocabulary of another system: a SentencePiece model cuts, and a list of its own numbers the pieces.
+
+Marian numbers the pieces of two SentencePiece models together. Some that a model makes are not in the list, and are
+unknown (UNK); some in the list are made by the other model alone. What a text loses in being cut (SentencePiece's
+normalisation, unknown pieces, spaces at its ends) is lost there, too: here decode(encode(text)) need not be the text.
+"""
+
+from collections.abc import Container, Sequence
+
+import sentencepiece
+
+from transduce.config.schema import UNK
+from transduce.tokens.spans import Span, piece_spans
+from transduce.tokens.word_cache import Rows, pack
+
+SPACE = "\u2581"
+CODE, CODE_END = ">>", "<<"  # around the language to translate to, before a source of a multilingual model
+
+
+class Foreign:
+    """`pieces` by id, the first four of which stand for PAD, BOS, EOS and UNK; raises ValueError as a damaged model."""
+
+    has_stand_ins = False
+
+    def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
+        self.model, self.threads, self._pieces = model, threads, list(pieces)
+        self.size = len(self._pieces)
+        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        if self.size <= UNK or len(self._ids) < self.size:
+            raise ValueError("its list of pieces is too short, or names one twice")
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise ValueError("it is not a whole SentencePiece model") from None
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        """What is unknown is UNK, a code of a language is a piece; half of a surrogate pair becomes "?"."""
+        parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
+        rows = self._processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
+        cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
+        return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
+
+    def encode_behind(self, text: str) -> list[int]:
+        """As behind a space: these models cut in no other way."""
+        return self.encode([text]).lists()[0]
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """As one line each, without spaces at the ends."""
+        plain = [[self._pieces[token] for token in row if token > UNK] for row in rows]
+        texts: list[str] = self._processor.decode(plain) if plain else []
+        return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where pieces stand in what they spell, which is the text but for what was lost in cutting it."""
+        surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
+        first = next((place for place, surface in enumerate(surfaces) if surface), 0)
+        return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._pieces[int(token)] for token in ids]
+
+
+def is_code(piece: str) -> bool:
+    """Whether a piece names the language to translate to."""
+    return piece.startswith(CODE) and piece.endswith(CODE_END)
+
+
+def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
+    """The code at the beginning of a text, if it is one of the pieces, and the rest."""
+    end = text.find(CODE_END) + len(CODE_END)
+    return ([text[:end]], text[end:]) if text.startswith(CODE) and text[:end] in pieces else ([], text)

@@ -1,0 +1,117 @@
+"""The end of a training: checkpoints averaged, the model measured and published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from transduce import model_folder
+from transduce.decoding.engines.attention import LAYER, choose_layer
+from transduce.evaluation.evaluate import as_json, evaluate
+from transduce.evaluation.perplexity import Validation
+from transduce.model.build import count_parameters
+from transduce.preparation.prepare import Facts, Prepared
+from transduce.system.journal import say
+from transduce.text.pairs import Pair
+from transduce.training import checkpoint
+from transduce.training.card import model_card
+from transduce.training.loop import Reason, Training
+from transduce.training.start import place
+
+HARDLY = 100  # perplexity of a model that knows which words there are, not yet which one comes next
+EXAMPLES = 8  # translations kept in the metrics
+
+
+def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
+    """Average, measure (on `pairs`, if there are any) and publish the model; returns what metrics.json holds."""
+    config, model, state = training.config, training.model.to(training.device), training.state
+    final = choose(training)
+    weights, steps, result = final.weights, final.steps, final.validation
+    model.load_state_dict(weights)
+    model.eval()
+    say(f"The model is {final}.")
+    if result and result.perplexity > HARDLY:
+        say(
+            f"It has hardly learnt anything yet, after {state.step:,} updates: to go on, give the same command a "
+            f"larger train.{reason}; much more text is the other help."
+        )
+    metrics: dict[str, Any] = {
+        "training": {
+            "reason": reason,
+            "steps": state.step,
+            "epochs": state.epoch,
+            "target_tokens": state.tokens_seen,
+            "seconds": round(state.seconds, 1),
+            "device": place(config, training.device, training.ranks),
+            "torch": torch.__version__,
+        },
+        "corpus": corpus_facts(prepared.facts),
+        "averaged_steps": steps,
+        "parameters": count_parameters(config.model),
+    }
+    if result:
+        metrics["validation"] = {
+            "perplexity": result.perplexity,
+            **({} if result.bleu is None else {"bleu_greedy": result.bleu}),
+        }
+    if valid := prepared.valid():
+        metrics[LAYER] = choose_layer(model, prepared.tokenizer, valid)
+    if pairs:
+        metrics["test"] = test(training, prepared, pairs, out)
+    card = model_card(config, metrics)
+    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card)
+    return metrics
+
+
+class Candidate(NamedTuple):
+    """What could become the model: the average of some checkpoints, or one of them."""
+
+    weights: dict[str, torch.Tensor]
+    steps: list[int]
+    validation: Validation | None
+
+    def __str__(self) -> str:
+        steps = self.steps
+        what = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
+        return f"{what} {steps[-1]:,}" + (f": {self.validation}" if self.validation else "")
+
+
+def choose(training: Training) -> Candidate:
+    """The average of the last checkpoints, or the last alone where the model learnt too fast for an average to help.
+
+    With train.average = 1, the best or the last. The one with the lower perplexity in validation is taken.
+    """
+    config, state = training.config.train, training.state
+    regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
+    last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
+    first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
+    candidates = [_measured(training, paths) for paths in ([first] if first == [last] else [first, [last]])]
+    return min(candidates, key=lambda each: each.validation.perplexity if each.validation else 0.0)
+
+
+def _measured(training: Training, paths: Sequence[Path]) -> Candidate:
+    weights = model_folder.average(paths)
+    training.model.load_state_dict(weights)
+    training.model.eval()
+    return Candidate(weights, [model_folder.step_of(path) for path in paths], training.validate(training.model))
+
+
+def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path) -> dict[str, Any]:
+    """Translate and score the test files, once."""
+    config = training.config
+    model = model_folder.Bundle(out, config, prepared.tokenizer, training.model)
+    evaluation = evaluate([model], pairs, config.decode, tokenize=config.data.bleu_tokenize)
+    for each in evaluation.scores:
+        say(f"{each.name:<6} {each.value:5.1f}  [{each.low:.1f}, {each.high:.1f}]  {each.signature}")
+    examples = [
+        {"source": pair.source, "translation": translation.text, "reference": pair.target}
+        for pair, translation in list(zip(pairs, evaluation.translations, strict=True))[:EXAMPLES]
+    ]
+    return {"files": list(config.data.test), **as_json(evaluation), "examples": examples}
+
+
+def corpus_facts(facts: Facts) -> dict[str, Any]:
+    """What the metrics say of the corpus."""
+    left_out = "options", "files", "weights", "dropped"
+    return {name: value for name, value in vars(facts).items() if name not in left_out}

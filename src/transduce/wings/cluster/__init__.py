@@ -1,0 +1,1 @@
+"""Many processes and machines: shards of a corpus or a text, merged afterwards, also as Ray tasks."""

@@ -1,0 +1,1 @@
+"""Corpora: download them by name, check them, repair them."""

@@ -1,0 +1,82 @@
+"""Whether a folder that transduce wrote is whole, byte by byte, and what a model can be served with."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+
+from rich.filesize import decimal
+
+from transduce import model_folder
+from transduce.config.schema import RunConfig
+from transduce.decoding.engines.support import ENCODER, formats, unknown
+from transduce.preparation import prepare as preparation
+from transduce.system.errors import UserError
+from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
+from transduce.wings.corpora.doctor.fact import Fact
+
+
+def folder_facts(folder: Path) -> Iterator[Fact]:
+    """Of a model folder, an export, or what `prepare` wrote; raises UserError for any other."""
+    finished = (folder / MANIFEST).exists()
+    if preparation.is_prepared([str(folder)]):
+        yield from _files(folder, "prepare the corpus again")
+        return
+    if finished and ((folder / ENCODER).exists() or not (folder / model_folder.CONFIG).exists()):
+        yield from _files(folder, "export the model again, into another folder")
+        return
+    config, named = model_folder.read_config(folder), quote(str(folder))
+    yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
+    whole = model_folder.checkpoints(folder)
+    if finished:
+        yield from _files(folder, f"take it from another copy, or train again into another folder than {folder}")
+    else:
+        yield Fact("state", "lacking", "not finished", f"the same `transduce train … --out {named}` goes on")
+    for path in whole:
+        yield from _files(path, f"rm -r {quote(str(path))} (the checkpoint before it is used)", brief=True)
+    if (folder / model_folder.DATA).is_dir():
+        yield from _files(folder / model_folder.DATA, "take it from another copy; only resuming needs it", brief=True)
+    for aside in sorted(folder.rglob(f".*{ASIDE}*")):
+        yield Fact(aside.name, "lacking", "what a killed process left", f"rm -r {quote(str(aside))}")
+    if not finished and not whole:
+        yield Fact("checkpoints", "lacking", "none", f"the same `transduce train … --out {named}` begins")
+    yield from _engines(folder, config, finished)
+
+
+def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
+    """Every damaged file, and how many are whole; sizes and hashes are compared."""
+    try:
+        manifest = read_manifest(folder)
+    except UserError as error:
+        yield Fact(folder.name, "damaged", str(error), mend)
+        return
+    all_whole = True
+    for name, entry in manifest.items():
+        path, says = folder / name, ""
+        if not path.is_file():
+            says = "is missing"
+        elif path.stat().st_size != entry.size:
+            says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
+        elif digest(path) != entry.sha256:
+            says = "is not what was written (SHA-256)"
+        if says and name == model_folder.CARD and path.is_file():
+            yield Fact(name, "good", "edited since")  # it is for people
+        elif says:
+            all_whole = False
+            yield Fact(str(path) if brief else name, "damaged", says, mend)
+    if all_whole:
+        size = sum(entry.size for entry in manifest.values())
+        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {decimal(size)}, all whole")
+
+
+def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
+    """What can translate with it, and where it can go."""
+    if why := unknown("ctranslate2", folder, config):
+        yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {why}; torch does")
+    elif find_spec("ctranslate2") is None:
+        mend = "pip install 'transduce[fast]'"
+        yield Fact("fast engine", "lacking", "CTranslate2 could serve it, and is not installed", mend)
+    else:
+        yield Fact("fast engine", "good", "CTranslate2 can serve it")
+    if finished:
+        yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")

@@ -1,0 +1,110 @@
+"""What this machine has for training and serving, and what it lacks."""
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from transduce.system.machine import cores
+from transduce.wings.corpora.doctor.fact import Fact
+
+GIB = 1 << 30
+LITTLE_MEMORY, LITTLE_DISK = 4 * GIB, 5 * GIB  # below which a base model is hard to train, or to keep checkpoints of
+NOT_FOR_USERS = ("dev",)  # extras
+PURPOSES = {
+    "doctor": "which language a text is in",
+    "documents": "PO, XLIFF, TMX and HTML; sentences of a text",
+    "export": "export to other formats",
+    "fast": "fast translation on CPUs",
+    "paper": "the paper's tokenised BLEU",
+    "scale": "preparation and translation on many machines",
+    "serve": "the HTTP server",
+    "tensorboard": "learning curves in TensorBoard",
+    "zstd": "files that end in .zst",
+}
+REQUIREMENT = re.compile(
+    r"""(?P<name>[\w.-]+) (?:\[[^]]*\])? .*? (?:>=\s*(?P<least>[\d.]+))? [^;]* ; .*? extra\s*==\s*
+    ["'](?P<extra>[\w-]+)["']""",
+    re.VERBOSE,
+)
+
+
+def machine_facts(folder: Path) -> Iterator[Fact]:
+    """Of the machine, as seen from a folder that will be written to."""
+    yield Fact("Python", "good", platform.python_version())
+    yield from _torch()
+    yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads may be used")
+    yield from _memory()
+    free = shutil.disk_usage(folder).free
+    mend = "make room, or write elsewhere" if free < LITTLE_DISK else ""
+    yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
+    yield from _extras()
+
+
+def _torch() -> Iterator[Fact]:
+    import torch
+
+    yield Fact("torch", "good", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    if torch.cuda.is_available():
+        for number in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(number)
+            memory = f"{properties.total_memory / GIB:,.0f} GiB"
+            yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
+    elif any(Path("/dev").glob("nvidia[0-9]*")):
+        why = "was built without CUDA" if torch.version.cuda is None else f"has CUDA {torch.version.cuda}"
+        yield Fact(
+            "GPU",
+            "lacking",
+            f"there is one, but this torch {why} and does not see it",
+            "install the torch that https://pytorch.org/get-started/locally/ names for the driver of nvidia-smi",
+        )
+    else:
+        yield Fact("GPU", "good", "none; models of the tour and small corpora train on the CPU")
+
+
+def _memory() -> Iterator[Fact]:
+    """What may be used: the machine's, or what its container may have."""
+    total = _memory_bytes()
+    if total:
+        mend = "train smaller models, or smaller batches (data.max_tokens)" if total < LITTLE_MEMORY else ""
+        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
+
+
+def _memory_bytes() -> int:
+    found = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdecimal():
+        found.append(int(text))
+    return min(found, default=0)
+
+
+def _extras() -> Iterator[Fact]:
+    """The optional packages, as the package itself declares them."""
+    wanted: dict[str, list[tuple[str, str]]] = {}
+    for requirement in metadata.requires("transduce") or []:
+        match = REQUIREMENT.match(requirement)
+        if match and match["extra"] and match["name"] != "transduce" and match["extra"] not in NOT_FOR_USERS:
+            wanted.setdefault(match["extra"], []).append((match["name"], match["least"] or "0"))
+    for extra, packages in sorted(wanted.items()):
+        missing = [complaint for name, least in packages if (complaint := _complaint(name, least))]
+        says = PURPOSES.get(extra, extra) + (f": {', '.join(missing)}" if missing else "")
+        mend = f"pip install 'transduce[{extra}]'" if missing else ""
+        yield Fact(f"extra {extra}", "lacking" if missing else "good", says, mend)
+
+
+def _complaint(name: str, least: str) -> str:
+    """Why a package can't be used; empty if it can."""
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return f"{name} is missing"
+    return f"{name} {version} is older than {least}" if _numbers(version) < _numbers(least) else ""
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]

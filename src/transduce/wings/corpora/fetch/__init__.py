@@ -1,0 +1,1 @@
+"""Known corpora by name: download, verify, unpack."""

@@ -1,0 +1,132 @@
+"""`transduce demo`."""
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from transduce.commands.options import Assignments
+from transduce.commands.recipes import gather
+from transduce.system.errors import UserError
+from transduce.system.journal import duration, read_events, say
+
+if TYPE_CHECKING:
+    from transduce.wings.demo.phrasebook.pairs import Example
+
+TRAIN, VALID, TEST = 40_000, 300, 500  # sentences
+SHOWN = 8
+SEED = 1
+
+
+def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
+    """Train on the embedded English-German phrasebook, evaluate, translate and write a report: a few minutes.
+
+    The test sentences combine words in ways that no training sentence does.
+
+    Args:
+        out: The folder to write: the text, the model and report.html.
+    """
+    text, model = out / "text", out / "model"
+    files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
+    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    from transduce.training.distributed import refuse_several
+    from transduce.training.run import train  # torch: too slow for --help
+    from transduce.wings.demo.phrasebook.sampling import split
+
+    refuse_several("transduce demo")
+    if (model / "manifest.json").exists():
+        raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
+    say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
+    say("words that never stand together in training, so that learning by heart does not help.")
+    training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
+    text.mkdir(parents=True, exist_ok=True)
+    for name, examples in ("train", training), ("valid", held_out[:VALID]), ("test", held_out[VALID:]):
+        _write(files[name], examples)
+    result = train(given, model)
+    if result.reason == "interrupted":
+        raise KeyboardInterrupt
+    examples = result.metrics["test"]["examples"][:SHOWN]
+    _print_table(examples)
+    _report(out / "report.html", model, result.metrics)
+    bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
+    print(f"\nBLEU {bleu['value']:.1f} on {TEST} sentences whose combinations were not in training.")
+    print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
+    print("What to do next:")
+    for purpose, command in next_steps(model):
+        print(f"  {purpose}:\n    {command}")
+
+
+def _write(files: Sequence[str], examples: "Sequence[Example]") -> None:
+    """One file a language, line-aligned, as people have them."""
+    for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
+        Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _print_table(examples: Iterable[dict[str, str]]) -> None:
+    table = Table(header_style="bold", show_lines=True)
+    for heading in ("sentence", "translation", "reference"):
+        table.add_column(heading, ratio=1)
+    for each in examples:
+        same = each["translation"] == each["reference"]
+        table.add_row(each["source"], each["translation"], "the same" if same else each["reference"])
+    Console(markup=False, emoji=False, highlight=False).print(table)
+
+
+def next_steps(folder: Path) -> list[tuple[str, str]]:
+    """Commands that work as they stand, also where transduce was installed into a folder that is not on the PATH."""
+    transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
+    python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
+    sentence = "The young doctor is reading the book."
+    model = shlex.quote(str(folder))
+    name = json.dumps(str(folder), ensure_ascii=False)
+    program = f'import transduce; print(transduce.load({name}).translate(["{sentence}"])[0].text)'
+    return [
+        ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
+        ("Translate in the browser, while you type", f"{transduce} serve {model}"),
+        ("See what the model is", f"{transduce} info {model}"),
+        ("Use it from Python", f"{python} -c {shlex.quote(program)}"),
+        ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
+    ]
+
+
+def _report(path: Path, model: Path, metrics: Any) -> None:
+    """The page: scores, facts, learning curve, sentences, one of them from the inside."""
+    from transduce import model_folder
+    from transduce.evaluation.scores import Score
+    from transduce.wings.inspection.curves import learning_curve
+    from transduce.wings.inspection.maps import attention_of
+    from transduce.wings.inspection.picture import picture_of
+    from transduce.wings.inspection.report import Example, Report, Step, write_report
+
+    loaded = model_folder.load(model)
+    examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
+    found = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+    training, corpus = metrics["training"], metrics["corpus"]
+    write_report(
+        path,
+        Report(
+            title="English to German: the phrasebook",
+            summary="A Transformer, trained from nothing on this machine and tested on combinations of words that it "
+            "had never seen.",
+            facts=[
+                ("Sentence pairs", f"{corpus['pairs']:,}"),
+                ("Parameters", f"{metrics['parameters']:,}"),
+                ("Updates", f"{training['steps']:,}"),
+                ("Training time", duration(training["seconds"])),
+                ("Target tokens per second", f"{training['target_tokens'] / training['seconds']:,.0f}"),
+                ("Computed on", training["device"]),
+            ],
+            scores=[Score(**each) for each in metrics["test"]["scores"]],
+            curve=learning_curve(read_events(model / model_folder.JOURNAL)),
+            picture=picture_of(loaded.model, found),
+            examples=examples,
+            next_steps=[Step(*each) for each in next_steps(model)],
+        ),
+    )

@@ -1,0 +1,126 @@
+"""The rules of grammar.toml, and how their templates are filled in: a tree for English, a line for German.
+
+A word of a template may have a mark (`because/c`); what stands in braces is a slot, filled by a part of the sentence.
+Every word that is translated carries links: the path of its part in the derivation and which word of it, such as
+`0.object.owner/head`. Words of the two languages that share a link are translations of each other.
+"""
+
+import functools
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+
+class Word(NamedTuple):
+    """A token and its links."""
+
+    text: str
+    links: frozenset[str] = frozenset()
+
+
+class Tree(NamedTuple):
+    """A constituent with its label in the Penn treebank's style."""
+
+    label: str
+    children: tuple["Tree | Word", ...]
+
+
+Part = Tree | Word
+
+
+class Rule(NamedTuple):
+    """A sentence (drawn by its weight) or a noun phrase: the same slots in both languages."""
+
+    english: str
+    german: str
+    weight: float = 0
+
+
+class Frame(NamedTuple):
+    """What follows an English verb; the German rest after the last verb; the case of the German object."""
+
+    english: str
+    rest: str = ""
+    case: str = "acc"
+
+
+class Tense(NamedTuple):
+    """The forms of the verbs; `modal` ones are for people and animals, and `polarity` + or - for one kind of clause."""
+
+    english: str
+    german: str
+    weight: int
+    modal: bool = False
+    polarity: str = ""
+
+
+def read(file: str) -> dict[str, Any]:
+    """One of the TOML files beside this module."""
+    folder = resources.files("transduce.wings.demo.phrasebook")
+    return tomllib.loads(folder.joinpath(file).read_text(encoding="utf-8"))
+
+
+_TABLES = read("grammar.toml")
+SENTENCES = {name: Rule(**rule) for name, rule in _TABLES["sentences"].items()}
+FRAMES = {name: Frame(**rule) for name, rule in _TABLES["frames"].items()}
+TENSES = {name: Tense(**rule) for name, rule in _TABLES["tenses"].items()}
+NOUN_PHRASES = {name: Rule(**rule) for name, rule in _TABLES["noun_phrases"].items()}
+AUXILIARIES: dict[str, list[str]] = {name: forms.split() for name, forms in _TABLES["auxiliaries"].items()}
+
+
+def leaf(tag: str, text: str, *links: str) -> Tree:
+    """A word under its part of speech."""
+    return Tree(tag, (Word(text, frozenset(links)),))
+
+
+def grow(template: str, link: str, slot: Callable[[str], Sequence[Part]] = lambda _: ()) -> list[Part]:
+    """The trees of an English template; `slot` says what stands in braces. Constituents without words disappear."""
+    return _grown(_parsed(template), link, slot)
+
+
+def grow_one(template: str, link: str, slot: Callable[[str], Sequence[Part]]) -> Tree:
+    """The only tree of an English template."""
+    (tree,) = grow(template, link, slot)
+    assert isinstance(tree, Tree)
+    return tree
+
+
+def line(template: str, link: str, slot: Callable[[str], Sequence[Word]] = lambda _: ()) -> list[Word]:
+    """The words of a German template; `slot` says what stands in braces."""
+    words: list[Word] = []
+    for piece in template.split():
+        words += slot(piece[1:-1]) if piece[0] == "{" else [marked(piece, link)]
+    return words
+
+
+def marked(piece: str, link: str) -> Word:
+    """`because/c` is the word `because`, linked as `<link>/c`; without a mark it has no link."""
+    text, _, mark = piece.partition("/")
+    return Word(text, frozenset({f"{link}/{mark}"} if mark else ()))
+
+
+@functools.cache
+def _parsed(template: str) -> tuple[Part, ...]:
+    """The trees of a template whose words are still pieces: a slot in braces, or a word with its mark."""
+    open_: list[tuple[str, list[Part]]] = [("", [])]
+    for piece in re.findall(r"\(\S+|\)|[^\s()]+", template):
+        if piece[0] == "(":
+            open_.append((piece[1:], []))
+        elif piece == ")":
+            label, children = open_.pop()
+            open_[-1][1].append(Tree(label, tuple(children)))
+        else:
+            open_[-1][1].append(Word(piece))
+    return tuple(open_[0][1])
+
+
+def _grown(parts: Sequence[Part], link: str, slot: Callable[[str], Sequence[Part]]) -> list[Part]:
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, Word):
+            found += slot(part.text[1:-1]) if part.text[0] == "{" else [marked(part.text, link)]
+        elif children := _grown(part.children, link, slot):
+            found.append(Tree(part.label, tuple(children)))
+    return found

@@ -1,0 +1,1 @@
+"""Exports to other formats and imports from them, each compared with the model."""

@@ -1,0 +1,143 @@
+"""ONNX Runtime on a CPU, under our own beam search: a folder that `transduce export --to onnx` wrote (extra `export`).
+
+    encoder.onnx    source (b, s) -> mask (b, 1, 1, s), and of every decoder layer keys and values (b, h, s, d)
+    decoder.onnx    tokens (r,), those, and keys and values (r, h, t, d) of what was decoded -> log_probs (r, v), the
+                    same with a token more
+
+b = sentences, r = rows (hypotheses, those of a sentence side by side), h = heads, s, t = positions, d = channels.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transduce.config.schema import BOS, EOS, PAD, DecodeConfig, ModelConfig
+from transduce.decoding.alignment import Weights
+from transduce.decoding.beam import beam_search
+from transduce.decoding.constraints import constrained
+from transduce.decoding.engines.engine import Found, Request
+from transduce.decoding.engines.support import DECODER, ENCODER
+from transduce.system.errors import UserError
+from transduce.system.profiling import phase
+
+SOURCE, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
+FEWEST = 512  # source tokens of a request
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def memory_names(layers: int) -> list[str]:
+    """What the encoder hands to every decoder layer."""
+    return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
+
+
+def state_names(layers: int) -> list[str]:
+    """What a decoder layer hands to its next step."""
+    return [f"{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
+
+
+def after(name: str) -> str:
+    """The name under which the decoder returns what it took as `name`."""
+    return f"{name}_after"
+
+
+class OnnxStepper:
+    """A `Stepper` of what an encoder and a decoder session compute."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, encoder: Any, decoder: Any, empty: Arrays, src: NDArray[np.int64]):
+        """src (b, s), EOS last; empty: the state of one row before anything is decoded."""
+        names = [output.name for output in encoder.get_outputs()]
+        with phase("encode"):
+            self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE: src}), strict=True))
+        self.state: Arrays = {name: np.repeat(array, len(src), axis=0) for name, array in empty.items()}
+        self._decoder = decoder
+
+    @phase("decode")
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """(r,) -> (r, v)."""
+        outputs = [LOG_PROBS, *map(after, self.state)]
+        log_probs, *states = self._decoder.run(outputs, {TOKENS: tokens.numpy(), **self.memory, **self.state})
+        self.state = dict(zip(self.state, states, strict=True))
+        return torch.from_numpy(log_probs)
+
+    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Rows of the state, sentences of the memory."""
+        self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
+        if sentences is not None:
+            self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
+
+
+class OnnxEngine:
+    """Both graphs, each an `onnxruntime.InferenceSession`."""
+
+    name = "ONNX Runtime"
+    takes_terms = True
+
+    def __init__(self, folder: Path, config: ModelConfig, threads: int):
+        """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
+        try:
+            import onnxruntime
+        except ImportError:
+            raise UserError(f"{folder} needs the package onnxruntime: pip install 'transduce[export]'.") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        try:
+            self._encoder, self._decoder = (
+                onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+                for name in (ENCODER, DECODER)
+            )
+        except Exception as error:  # its own classes have no common one
+            raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
+        self.max_positions = config.max_positions if config.positions == "learned" else None
+        # (r, h, t, d) of each input of the decoder that grows
+        self._empty: Arrays = {
+            each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)
+            for each in self._decoder.get_inputs()
+            if each.name in state_names(config.num_decoder_layers)
+        }
+
+    def budget(self, config: DecodeConfig, total: int) -> int:
+        """As many as the memory is meant for, or as there are."""
+        return min(max(1, config.max_tokens // config.beam_size), max(FEWEST, total))
+
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
+        """One request after another, each with all threads."""
+        for request in requests:
+            yield beam_search(
+                self._stepper(request.sources),
+                request.limits,
+                beam_size=config.beam_size,
+                length_penalty=config.length_penalty,
+                n_best=n_best,
+                choose=constrained(request, config),
+            )
+
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """Token by token, as one batch."""
+        step, rows = self._stepper(sources), np.arange(len(sources))
+        tgt = _pad([[BOS, *target, EOS] for target in targets])
+        sums = np.zeros(len(sources))
+        for before, token in zip(tgt.T, tgt.T[1:], strict=False):
+            log_probs = step(torch.from_numpy(before.copy())).numpy()
+            sums += np.where(token == PAD, 0.0, log_probs[rows, token])
+        return [float(each) for each in sums]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+        """None: the graphs give no attention away."""
+        return [np.zeros((len(t), len(s)), np.float32) for s, t in zip(sources, targets, strict=True)]
+
+    def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
+        return OnnxStepper(self._encoder, self._decoder, self._empty, _pad([[*source, EOS] for source in sources]))
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """(rows, longest)."""
+    longest = max(map(len, rows))
+    return np.array([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=np.int64)

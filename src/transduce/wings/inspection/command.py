@@ -1,0 +1,72 @@
+"""`transduce attention`."""
+
+from pathlib import Path
+from typing import Literal
+
+from transduce.commands.options import Assignments
+from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
+from transduce.config.schema import parse_assignments
+from transduce.system.errors import UserError
+from transduce.system.journal import say
+
+PICTURES = (".svg", ".pdf", ".png")
+
+
+def attention(
+    model: Path,
+    sentence: str,
+    /,
+    *,
+    out: Path = Path("attention.html"),
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    use: Literal["source", "encoder", "decoder"] = "source",
+    layer: int = 0,
+    head: int = 0,
+    mean: bool = False,
+    assignments: Assignments = (),
+) -> None:
+    """Show how a model translates a sentence: what each layer and head attends to, and what the search kept and pruned.
+
+    Writes a page that needs nothing beside itself, or a picture of the maps for a paper.
+
+    Args:
+        model: A model folder.
+        sentence: What it translates.
+        out: The page to write, .html, or the picture: .svg, .pdf or .png.
+        beam_size: Hypotheses kept; 1 is greedy.
+        length_penalty: Alpha of the length penalty.
+        use: With a picture: the decoder's attention over the source, or the encoder's or decoder's self-attention.
+        layer: With a picture: the layer, from 1; 0 is all of them.
+        head: With a picture: the head, from 1; 0 is all of them.
+        mean: With a picture: the mean of these layers and heads as one map.
+    """
+    given = parse_assignments(assignments)
+    given |= {} if beam_size is None else {"decode.beam_size": beam_size}
+    given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
+    check_output(out, [], "--out")
+    is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
+    if is_page and (use != "source" or layer or head or mean):
+        raise UserError("--use, --layer, --head and --mean are for pictures, --out FILE.svg; a page shows all of them.")
+    if not is_page and out.suffix not in PICTURES:
+        raise UserError(f"--out {out} is of no kind that can be drawn: end it in .html, .svg, .pdf or .png.")
+    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
+    from transduce.wings.inspection.maps import attention_of
+    from transduce.wings.inspection.page import picture_page
+    from transduce.wings.inspection.picture import picture_of
+
+    (loaded,) = load_models([model])
+    refuse_parser(loaded.tokenizer, loaded.folder)
+    found = attention_of(loaded.model, loaded.tokenizer, sentence, decode_config(loaded.config, given))
+    if is_page:
+        write_lines(out, [picture_page(picture_of(loaded.model, found))])
+    elif use not in found.uses:
+        raise UserError(f"This kind of model has no self-attention in its {use}; leave out --use.")
+    else:
+        from transduce.wings.inspection.plots import TITLES, draw_attention, pick  # matplotlib
+
+        maps = pick(found.uses[use], layer, head, mean=mean)
+        draw_attention(out, found.uses[use], f"{TITLES[use]}: {sentence}", maps)
+    say(f"{found.translation.text}  (score {found.translation.score:.3f})")
+    if out != STANDARD_OUTPUT:
+        say(f"Written: {out}")

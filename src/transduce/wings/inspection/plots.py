@@ -1,0 +1,91 @@
+"""Attention by matplotlib: pictures for papers."""
+
+import re
+import textwrap
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from transduce.system.errors import UserError
+from transduce.system.files import write_file
+from transduce.system.journal import say
+from transduce.tokens.tokenizer import SPACE
+from transduce.wings.inspection.maps import AttentionUse
+from transduce.wings.inspection.page import drawable
+
+PIXELS = 12_000  # of the longer side of a picture, at most
+TITLES = {
+    "encoder": "self-attention of the encoder",
+    "decoder": "self-attention of the decoder",
+    "source": "attention over the source",
+}
+METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+class Map(NamedTuple):
+    """One map and what stands above it."""
+
+    title: str
+    weights: Tensor  # (t, s)
+
+
+def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
+    """The maps of a layer and a head, numbered from 1, 0: of all; a row for each layer, or their mean alone.
+
+    Raises UserError if there is no such layer or head.
+    """
+    for name, number, count in zip(("layer", "head"), (layer, head), use.weights.shape[:2], strict=True):
+        if not 0 <= number <= count:
+            raise UserError(f"There is no {name} {number}: it is from 1 to {count}, or 0 for all.")
+    layers, heads = (
+        [n - 1] if n else range(count) for n, count in zip((layer, head), use.weights.shape[:2], strict=True)
+    )
+    if mean:
+        names = f"layer {layer}" if layer else "all layers", f"head {head}" if head else "all heads"
+        return [[Map(f"mean of {names[0]}, {names[1]}", use.weights[list(layers)][:, list(heads)].mean(dim=(0, 1)))]]
+    return [[Map(f"layer {i + 1}, head {j + 1}", use.weights[i, j]) for j in heads] for i in layers]
+
+
+def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
+    """The maps, by default all, as a picture of the kind that the suffix says, .png, .svg or .pdf."""
+    maps = maps or pick(use)
+    rows, columns = len(maps), len(maps[0])
+    alone = rows == columns == 1  # larger then
+    size = max(1.6, (0.24 if alone else 0.16) * max(len(use.queries), len(use.keys)))
+    # Text in SVG stays text, in PDF it is of the kind that publishers take; the same picture gives the same file.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "transduce", "pdf.fonttype": 42}):
+        figure = Figure(figsize=(size * columns + 1, size * rows + 1), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for axes, each in zip(grid.flat, (each for row in maps for each in row), strict=True):
+            _draw(axes, each, use, 8 if alone else 5)
+        figure.colorbar(axes.images[0], ax=grid, fraction=0.05 if alone else 0.02).ax.tick_params(
+            labelsize=8 if alone else 5
+        )
+        figure.suptitle(textwrap.fill(drawable(title), 100 if columns > 2 else 50), fontsize=9, parse_math=False)
+        dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
+        with warnings.catch_warnings(record=True, action="always") as heard:
+            save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
+    lacking = {chr(int(code)) for each in heard for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
+    if lacking and path.suffix != ".svg":  # which leaves text to who shows it
+        say(f"Matplotlib's font lacks {''.join(sorted(lacking))}; {path} has boxes instead. An .svg has the text.")
+
+
+def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
+    """Write a picture of the kind that the suffix says, whole or not at all; raises UserError if that can't be."""
+    with write_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
+
+
+def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:
+    axes.imshow(each.weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_title(each.title, fontsize=font + 1)
+    queries, keys = ([drawable(piece).lstrip(SPACE) or "␣" for piece in pieces] for pieces in (use.queries, use.keys))
+    axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=font, parse_math=False)
+    axes.set_yticks(range(len(queries)), queries, fontsize=font, parse_math=False)
+    axes.tick_params(length=0)

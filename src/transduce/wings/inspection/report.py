@@ -1,0 +1,161 @@
+"""The report of a training: one HTML page that needs nothing beside itself, for phone and desk, day and night."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce.evaluation.scores import Score
+from transduce.system.files import write_text
+from transduce.wings.inspection.page import document, drawing, section, shown
+from transduce.wings.inspection.picture import Picture
+
+EAST = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, written without spaces
+MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
+UNIT = re.compile(rf"(?:[{EAST}]|[{MARKS}]|[^\s{EAST}{MARKS}]+)\s*")  # what is compared: words, signs, characters
+
+
+class Example(NamedTuple):
+    """One sentence, what the model made of it, and what a person wrote."""
+
+    source: str
+    translation: str
+    reference: str
+
+
+class Step(NamedTuple):
+    """Something that the reader can do next."""
+
+    purpose: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report page says; what is empty is left out."""
+
+    title: str
+    summary: str  # one sentence
+    facts: Sequence[tuple[str, str]] = ()  # what, how much
+    scores: Sequence[Score] = ()
+    curve: str = ""  # SVG, from `learning_curve`
+    picture: Picture | None = None  # of one sentence
+    examples: Sequence[Example] = ()
+    next_steps: Sequence[Step] = ()
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write the page; raises UserError if that can't be done."""
+    sections = [
+        section("Scores", _scores(report.scores)),
+        section("Facts", _facts(report.facts)),
+        section("Learning curve", _figure(report.curve)),
+        section("Sentences", _examples(report.examples)),
+        section("One sentence from the inside", _picture(report.picture)),
+        section("What to do next", _next_steps(report.next_steps)),
+    ]
+    head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
+    body, draws = "\n".join([head, *sections]), report.picture is not None
+    write_text(path, document(report.title, body, STYLE, draws=draws, inline_styles=bool(report.curve)))
+
+
+def mark_differences(text: str, other: str) -> tuple[str, str]:
+    """Both texts as HTML, the words marked in which they differ."""
+    units, others = UNIT.findall(text), UNIT.findall(other)
+    matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
+    marked = ["", ""]
+    for change, a, b, c, d in matcher.get_opcodes():
+        for side, part in enumerate(("".join(units[a:b]), "".join(others[c:d]))):
+            words = part.rstrip()
+            html = f"<mark>{shown(words)}</mark>" if words and change != "equal" else shown(words)
+            marked[side] += html + shown(part[len(words) :])
+    return marked[0], marked[1]
+
+
+def _scores(scores: Sequence[Score]) -> str:
+    if not scores:
+        return ""
+    cards = "\n".join(
+        f'<div class="card"><b>{shown(score.name)}</b><strong>{score.value:.1f}</strong>'
+        f"<span>{score.low:.1f}–{score.high:.1f}</span></div>"
+        for score in scores
+    )
+    signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
+    note = "Below each score the range in which 95 % of bootstrap resamples lie."
+    return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> str:
+    rows = "\n".join(f"<div><dt>{shown(name)}</dt><dd>{shown(value)}</dd></div>" for name, value in facts)
+    return f"<dl>{rows}</dl>" if facts else ""
+
+
+def _figure(svg: str) -> str:
+    return f'<figure><div class="drawing">{svg}</div></figure>' if svg else ""
+
+
+def _picture(picture: Picture | None) -> str:
+    if picture is None:
+        return ""
+    texts = f'<p dir="auto">{shown(picture.source)}<br><span dir="auto">→ {shown(picture.translation)}</span></p>'
+    return f"{texts}\n{drawing(picture)}"
+
+
+def _examples(examples: Sequence[Example]) -> str:
+    if not examples:
+        return ""
+    rows = []
+    for example in examples:
+        translation, reference = mark_differences(example.translation, example.reference)
+        cells = {"source": shown(example.source), "translation": translation, "reference": reference}
+        row = "".join(f'<td data-name="{name}" dir="auto">{html}</td>' for name, html in cells.items())
+        rows.append(f"<tr>{row}</tr>")
+    head = "<tr><th>source</th><th>translation</th><th>reference</th></tr>"
+    return f'<table class="examples"><thead>{head}</thead>\n<tbody>{"".join(rows)}</tbody></table>'
+
+
+def _next_steps(steps: Sequence[Step]) -> str:
+    items = "\n".join(f"<li>{shown(step.purpose)}<pre>{shown(step.command)}</pre></li>" for step in steps)
+    return f"<ul>{items}</ul>" if steps else ""
+
+
+STYLE = """
+h2 { margin-bottom: .8rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); gap: .8rem; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem;
+  display: grid; }
+.card b { color: var(--soft); font-weight: 500; }
+.card strong { font-size: 1.9rem; line-height: 1.25; color: var(--accent); }
+.card span { color: var(--soft); font-size: .875rem; }
+code, pre { font: .875em/1.5 ui-monospace, monospace; }
+code { overflow-wrap: anywhere; }
+dl { margin: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); column-gap: 2.5rem; }
+dl div { display: flex; justify-content: space-between; gap: 1.5rem; padding: .4rem 0;
+  border-bottom: 1px solid var(--line); }
+dt { color: var(--soft); }
+dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+.drawing { overflow-x: auto; }
+.drawing svg { display: block; margin: 0 auto; width: 100%; height: auto; max-width: 37rem; }
+.drawing svg text { font-family: system-ui, sans-serif !important; }
+table.examples { width: 100%; border-collapse: collapse; table-layout: fixed; }
+.examples th { text-align: left; font-weight: 500; color: var(--soft); font-size: .875rem; }
+.examples th, .examples td { padding: .55rem 1rem .55rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: anywhere; }
+mark { background: var(--mark); color: var(--marked); border-radius: .25rem; padding: .05em .2em; }
+li { margin-bottom: .8rem; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem;
+  margin: .35rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+@media (max-width: 640px) {
+  figure { padding: .6rem; }
+  .cards { gap: .5rem; }
+  .card { padding: .6rem .7rem; }
+  .examples thead { display: none; }
+  .examples tr { display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }
+  .examples td { display: block; border: 0; padding: .1rem 0 .1rem 6.6rem; position: relative; }
+  .examples td::before { content: attr(data-name); position: absolute; left: 0; color: var(--soft);
+    font-size: .875rem; }
+}
+@media print { .card, figure, pre { break-inside: avoid; } }
+"""

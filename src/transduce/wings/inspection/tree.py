@@ -1,0 +1,89 @@
+"""The tree that a beam search grew: what every step looked at, kept and pruned, and what was complete in the end.
+
+c = continuations that a step looked at, best first.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from transduce.config.schema import EOS, DecodeConfig
+from transduce.decoding.beam import Expansion
+from transduce.tokens.tokenizer import Tokenizer
+
+Fate = Literal["kept", "complete", "pruned", "left"]  # left: still open when nothing open could win any more
+
+
+@dataclass(frozen=True)
+class Node:
+    """A continuation of one token; its place in its step is its rank."""
+
+    piece: str
+    token: int
+    parent: int  # its place in the step before; -1: the beginning
+    log_prob: float  # of the hypothesis up to here
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A complete hypothesis."""
+
+    text: str
+    score: float  # log_prob / length penalty
+    log_prob: float
+    length: int  # tokens, EOS counted; its end is a node of that step
+    place: int  # of that node in its step
+
+
+@dataclass(frozen=True)
+class SearchTree:
+    """All that a search saw of one sentence."""
+
+    beam_size: int
+    length_penalty: float
+    steps: list[list[Node]]
+    complete: list[Complete]  # best first
+
+    def path(self, complete: Complete) -> list[int]:
+        """The tokens of a complete hypothesis, without BOS and EOS."""
+        tokens, place = [], complete.place
+        for step in reversed(self.steps[: complete.length]):
+            tokens.append(step[place].token)
+            place = step[place].parent
+        return tokens[:0:-1]
+
+
+def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str) -> SearchTree:
+    """What a search of one sentence chose from; `end` is shown where a hypothesis ends."""
+    steps = list(_steps(expansions, tokenizer, end))
+    tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
+    found = [
+        Complete("", score, steps[step][place].log_prob, step + 1, place)
+        for step, expansion in enumerate(expansions)
+        for place, score in enumerate(expansion.ended[0].tolist())
+        if score > -math.inf
+    ]
+    found.sort(key=lambda complete: -complete.score)  # stable, as the search is: of equal ones the first
+    texts = tokenizer.decode([tree.path(complete) for complete in found])
+    return replace(tree, complete=[replace(each, text=text) for each, text in zip(found, texts, strict=True)])
+
+
+def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> Iterator[list[Node]]:
+    kept_before = [-1]
+    for expansion in expansions:
+        kept, ended = expansion.kept[0].tolist(), expansion.ended[0].isfinite().tolist()
+        log_probs, tokens = expansion.log_probs[0].tolist(), expansion.tokens[0].tolist()
+        parents = [kept_before[parent] for parent in expansion.parents[0].tolist()]
+        pieces = [
+            end if token == EOS else piece for token, piece in zip(tokens, tokenizer.target_pieces(tokens), strict=True)
+        ]
+        open_fate: Fate = "left" if expansion is expansions[-1] else "kept"
+        fates: list[Fate] = [
+            "complete" if place < len(ended) and ended[place] else open_fate if place in kept else "pruned"
+            for place in range(len(tokens))
+        ]
+        nodes = map(Node, pieces, tokens, parents, log_probs, fates)
+        yield [node for node in nodes if node.log_prob > -math.inf]  # what is impossible stands at the end
+        kept_before = kept

@@ -1,0 +1,1 @@
+"""The paper's tables and figures, and constituency parsing (section 6.3)."""

@@ -1,0 +1,113 @@
+"""What the paper says of positions, learning rates and the scale of dot products, computed and drawn."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from transduce.config.schema import TrainConfig
+from transduce.model.embedding import sinusoids
+from transduce.training.schedule import learning_rate
+from transduce.wings.inspection.plots import save
+
+SAMPLES, KEYS = 200, 64  # of queries; that each of them meets
+
+
+def wavelengths(d_model: int) -> list[float]:
+    """Of the sine and cosine of each pair of channels, in positions: from 2 pi to 10000 * 2 pi (section 3.5)."""
+    return [2 * math.pi * 10000 ** (2 * pair / d_model) for pair in range(d_model // 2)]
+
+
+def shift_matrix(offset: int, d_model: int) -> Tensor:
+    """(d_model, d_model) M, with PE(pos + offset) = PE(pos) M for every pos: a rotation of each pair (section 3.5)."""
+    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for pair, wavelength in enumerate(wavelengths(d_model)):
+        angle = 2 * math.pi * offset / wavelength
+        sine, cosine = math.sin(angle), math.cos(angle)
+        rows = slice(2 * pair, 2 * pair + 2)
+        matrix[rows, rows] = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
+    return matrix
+
+
+def shift_error(offset: int, d_model: int, length: int) -> float:
+    """The largest difference between PE(pos + offset) and PE(pos) M over the first positions."""
+    table = sinusoids(length + abs(offset), d_model).double()
+    first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
+    return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
+
+
+class Scale(NamedTuple):
+    """Of dot products of random vectors of width d_k (footnote 4 of section 3.2.1)."""
+
+    d_k: int
+    variance: float  # of q k, whose components have variance 1
+    gradient: float  # norm of the derivative of softmax(q k) with respect to the scores, mean over queries
+    gradient_scaled: float  # of softmax(q k / sqrt(d_k))
+
+
+def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:
+    """Variance of q k, and what is left of the gradient of its softmax, for each width."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for d_k in widths:
+        q = torch.randn(SAMPLES, 1, d_k, generator=generator)
+        k = torch.randn(SAMPLES, d_k, KEYS, generator=generator)
+        scores = (q @ k)[:, 0]
+        norms = [_softmax_gradient(scores), _softmax_gradient(scores / math.sqrt(d_k))]
+        found.append(Scale(d_k, scores.var().item(), *norms))
+    return found
+
+
+def _softmax_gradient(scores: Tensor) -> float:
+    """The mean Frobenius norm of diag(p) - p p^T, the Jacobian of the softmax."""
+    p = scores.softmax(dim=-1)
+    jacobian = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+    return jacobian.flatten(1).norm(dim=1).mean().item()
+
+
+def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
+    """The table of positions, and the wavelengths of its channels."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[2, 1])
+    image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
+    left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
+    figure.colorbar(image, ax=left)
+    right.semilogy(range(0, d_model, 2), wavelengths(d_model))
+    right.set(xlabel="channel", ylabel="positions", title="wavelength")
+    right.grid(alpha=0.3)
+    save(figure, path)
+
+
+def draw_schedules(path: Path, steps: int = 20_000) -> None:
+    """Equation 3 for several widths and warm-ups."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
+        train = TrainConfig(warmup=warmup)
+        rates = [learning_rate(step, train, d_model) for step in range(1, steps + 1)]
+        axes.plot(range(1, steps + 1), rates, label=f"d_model {d_model}, warm-up {warmup:,}")
+    axes.set(xlabel="update", ylabel="learning rate", title="The learning rate (equation 3)")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    save(figure, path)
+
+
+def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
+    """Variance and gradients against d_k."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    widths = [scale.d_k for scale in scales]
+    left.loglog(widths, [scale.variance for scale in scales], marker="o", label="measured")
+    left.loglog(widths, widths, linestyle=":", label="d_k")
+    left.set(xlabel="d_k", title="variance of q k")
+    right.semilogx(widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)")
+    right.semilogx(widths, [scale.gradient_scaled for scale in scales], marker="o", label="softmax(q k / √d_k)")
+    right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {KEYS} keys", ylim=(0, None))
+    for axes in (left, right):
+        axes.legend(frameon=False)
+        axes.grid(alpha=0.3)
+    save(figure, path)

@@ -1,0 +1,41 @@
+"""BLEU as the paper's authors counted it: on text tokenised as for Moses, with compounds split at hyphens.
+
+It is the figure of tensor2tensor's get_ende_bleu.sh, up to two points above sacreBLEU's on the same output: never
+compare the two (docs/paper-bleu.md).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from transduce.evaluation.scores import tokenised_bleu
+from transduce.system.errors import UserError
+
+LANGUAGES = "de", "fr"  # of the paper's tables
+COMPOUND = re.compile(r"(\S)-(\S)")
+
+
+def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """The figure, in per cent; raises UserError for unequal numbers of sentences, and where sacremoses is missing."""
+    tokenizer = moses_tokenizer(language)
+    return tokenised_bleu(*([split_compounds(tokenizer(text)) for text in side] for side in (hypotheses, references)))
+
+
+def split_compounds(text: str) -> str:
+    """Rock-Konzert becomes Rock ##AT##-##AT## Konzert."""
+    return COMPOUND.sub(r"\1 ##AT##-##AT## \2", text)
+
+
+def moses_tokenizer(language: str) -> Any:
+    """A function from text to Moses' tokens, separated by blanks.
+
+    Raises UserError for a language that the paper has no BLEU for, and where sacremoses is missing.
+    """
+    if language not in LANGUAGES:
+        raise UserError(f"The paper has BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
+    try:
+        from sacremoses import MosesTokenizer
+    except ImportError:
+        raise UserError("The BLEU of the paper needs another package: pip install sacremoses.") from None
+    tokenizer = MosesTokenizer(lang=language)
+    return lambda text: tokenizer.tokenize(text, return_str=True)

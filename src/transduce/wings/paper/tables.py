@@ -1,0 +1,50 @@
+"""A table of the paper beside ours: on the screen, as Markdown and as JSON."""
+
+import platform
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from transduce.system.files import to_json, write_text
+from transduce.wings.paper.experiments import revision
+
+
+class Table(NamedTuple):
+    """Cells as people read them, and the same as data."""
+
+    name: str  # of its files
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    data: Any = None  # for JSON
+    runs: Sequence[str] = ()  # that its figures come from; not for the screen
+    pictures: Sequence[str] = ()  # names of files beside it
+
+    def markdown(self) -> str:
+        """The table as Markdown, with what it was made by."""
+        lines = [f"# {self.title}", "", _line(self.headings), _line(["---"] * len(self.headings))]
+        lines += [_line(row) for row in self.rows]
+        for note in self.notes:
+            lines += ["", note]
+        for picture in self.pictures:
+            lines += ["", f"![{self.title}]({picture})"]
+        made = f"{date.today()}, transduce {revision()}, torch {torch.__version__}, Python {platform.python_version()}"
+        lines += ["", f"`transduce reproduce {self.name}`: {made}"]
+        if self.runs:
+            lines += ["", "## The runs", "", *(f"- {run}" for run in self.runs)]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path) -> list[Path]:
+        """NAME.md and NAME.json in an existing folder; returns their paths, and those of the pictures."""
+        paths = [folder / f"{self.name}.md", folder / f"{self.name}.json"]
+        write_text(paths[0], self.markdown())
+        write_text(paths[1], to_json(self.data))
+        return [*paths, *(folder / picture for picture in self.pictures)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,1 @@
+"""The translation server: LibreTranslate's API and a web page."""

@@ -1,0 +1,1 @@
+"""Corpora that a model writes: sequence-level distillation."""

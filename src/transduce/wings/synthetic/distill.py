@@ -1,0 +1,123 @@
+"""Sequence-level distillation (Kim and Rush, 2016): a corpus whose targets are a teacher's translations.
+
+What a teacher writes is more regular than what people write, so a smaller, faster student can learn it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, tee
+from pathlib import Path
+
+from transduce import model_folder
+from transduce.config.schema import DataConfig
+from transduce.decoding.translator import CUT, Translator
+from transduce.preparation.prepare import Prepared, prepare
+from transduce.system.errors import UserError
+from transduce.system.file_lock import alone
+from transduce.system.files import digest
+from transduce.system.journal import Event, Journal, Value, read_events, telling
+from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
+from transduce.text.pairs import Pair
+from transduce.text.placeholder_tokens import same_stand_ins
+from transduce.text.rules import PLACEHOLDERS
+
+
+def distill(
+    translator: Translator,
+    teachers: Sequence[Path],
+    data: DataConfig,
+    out: Path,
+    *,
+    keep_original: bool = False,
+    threads: int = 1,
+) -> Prepared:
+    """Prepare the corpus in the new folder `out` with the teachers' vocabulary, its targets translated by them.
+
+    translator: the model of the folder `teachers`, or their ensemble. What is held out stays as it was. Sources that
+    are too long for the teachers, translations that the search had to cut, and pairs that are no good by the rules of
+    the corpus are left out and counted. keep_original: the pairs as they were are trained on, too. What is translated
+    is kept in a journal beside `out` until all is, so that the same call goes on there. Raises UserError as `prepare`
+    does, and if another call has begun.
+    """
+    path = out.parent / f".{out.name}.translations.jsonl"
+    call: dict[str, Value] = {
+        "teachers": " ".join(map(str, teachers)),
+        "weights": " ".join(digest(model_folder.describe(folder).weights) for folder in teachers),
+        "engine": translator.engine.name,
+        **dataclasses.asdict(translator.config),
+    }
+
+    def rewrite(pairs: Iterator[Pair], cleaning: Cleaning) -> Iterator[Pair]:
+        fitting = _fitting(pairs, translator, data.max_length, cleaning)
+        for pair, event in _translated(fitting, translator, begun, path, call):
+            if keep_original:
+                yield pair
+            if event["cut"]:
+                cleaning.count(CUT_OFF, pair.origin)
+            elif not same_stand_ins(pair.source, event["text"]):
+                cleaning.count(PLACEHOLDERS, pair.origin)
+            else:
+                yield pair._replace(target=event["text"])
+
+    with alone(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+        begun = _begun(path, call)
+        prepared = prepare(
+            data,
+            out,
+            vocab_size=lambda _: translator.tokenizer.target_size,
+            tokenizer=translator.tokenizer,
+            threads=threads,
+            rewrite=rewrite,
+        )
+        path.unlink(missing_ok=True)
+        return prepared
+
+
+def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning) -> Iterator[Pair]:
+    """The pairs whose sources are short enough for the corpus and for the teachers."""
+    most = min(max_length, (translator.engine.max_positions or max_length + 1) - 1)
+    while chunk := list(islice(pairs, CHUNK)):
+        lengths = translator.tokenizer.pack_source([pair.source for pair in chunk]).lengths.tolist()
+        for pair, length in zip(chunk, lengths, strict=True):
+            if length > most:
+                cleaning.count(TOO_LONG, pair.origin)
+            else:
+                yield pair
+
+
+def _translated(
+    pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
+) -> Iterator[tuple[Pair, Event]]:
+    """The pairs with their translations: source, text, cut; first those that an earlier call has made."""
+    for pair in pairs:
+        event = next(begun, None)
+        if event is None:
+            pairs = chain((pair,), pairs)
+            break
+        if event["source"] != pair.source:
+            raise UserError(f"{path} holds the translations of another corpus: remove it to begin anew.")
+        yield pair, event
+    pairs, sources = tee(pairs)
+    translations = telling(translator.translate_lines(pair.source for pair in sources), "lines translated")
+    with Journal(path) as journal:
+        if not journal.size:
+            journal.write("distillation", **call)
+        for pair, translation in zip(pairs, translations, strict=True):
+            cut = CUT in translation.flags
+            made: dict[str, Value] = {"source": pair.source, "text": translation.text, "cut": cut}
+            journal.write("translation", **made)
+            yield pair, made
+
+
+def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
+    """The translations that an earlier call has made; raises UserError if it was another one."""
+    if not path.exists():
+        return iter(())
+    events = read_events(path)
+    first = next(events, None)
+    if first is not None and not call.items() <= first.items():
+        raise UserError(
+            f"{path} holds the translations of a distillation that began with another model, engine or other options: "
+            "repeat that one, or remove the file."
+        )
+    return events

@@ -1,0 +1,230 @@
+"""The command line: what it prints, with what status it ends, and what it does not load."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from cyclopts import Parameter
+
+from transduce import cli
+from transduce.commands.options import Assignments
+from transduce.config import schema as config
+from transduce.system.errors import UserError
+from transduce.system.machine import SPINS
+
+SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """The slow packages that a new Python has loaded after `code`."""
+    code = f"import sys\ntry:\n    {code}\nexcept SystemExit as exit: assert not exit.code\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return SLOW & set(run.stdout.splitlines()[-1].split())
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command."""
+    status = 0
+    try:
+        cli.main(arguments)
+    except SystemExit as error:
+        status = int(error.code or 0)
+    output, errors = capsys.readouterr()
+    return status, output, errors
+
+
+@pytest.fixture
+def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A command `imitate` with every kind of parameter; what it was called with is appended to the list."""
+    calls: list[object] = []
+
+    def imitate(
+        recipe: Path | None = None,
+        /,
+        *,
+        train: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+        out: str,
+        beam_size: int = 4,
+        as_json: bool = False,
+        assignments: Assignments = (),
+    ) -> None:
+        """Do as told."""
+        calls.append((recipe, train, out, beam_size, assignments, *[as_json] * as_json))
+
+    monkeypatch.setitem(cli.COMMANDS, "imitate", imitate)
+    return calls
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """A command `fail` that raises what is in the list."""
+    raised: list[BaseException] = []
+
+    def fail() -> None:
+        """Raise."""
+        raise raised[0]
+
+    monkeypatch.setitem(cli.COMMANDS, "fail", fail)
+    return raised
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another OpenMP")
+@pytest.mark.parametrize(
+    "theirs, turns", [({}, SPINS), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+)
+def test_a_thread_that_waits_sleeps_soon_unless_the_user_says_otherwise(theirs, turns):
+    kept = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    command = [sys.executable, "-m", "transduce", "doctor"]
+    environment = kept | {"OMP_DISPLAY_ENV": "verbose"} | theirs  # OpenMP itself says what it does
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stderr
+    assert f"GOMP_SPINCOUNT = '{turns}'" in found
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    source = (Path(config.__file__).parents[1] / "__init__.py").read_text(encoding="utf-8")
+    status, output, _ = run(capsys, "--version")
+    name, version = output.split()
+    assert (status, name) == (0, "transduce")
+    assert f'__version__ = "{version}"' in source
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(capsys, "--help")
+    listed = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line[2] not in " -"]
+    assert status == 0
+    assert listed == list(cli.COMMANDS)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(capsys, command, "--help")
+    assert status == 0
+    assert output.startswith(f"Usage: transduce {command}")
+    assert (cli.COMMANDS[command].__doc__ or "").split("\n")[0].split()[0] in output
+
+
+def test_help_loads_nothing_slow() -> None:
+    assert loaded_by("from transduce import cli; cli.main(['--help'])") == set()
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command_loads_nothing_slow(command: str) -> None:
+    assert loaded_by(f"from transduce import cli; cli.main([{command!r}, '--help'])") == set()
+
+
+def test_importing_the_package_loads_nothing_slow() -> None:
+    assert loaded_by("import transduce") == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["optoins"], ["optoins", 'Did you mean "options"?']),
+        (["imitate", "--beam-sise", "3", "--out", "m"], ["--beam-sise", "did you mean --beam-size?"]),
+        (["imitate", "--qqq", "3", "--out", "m"], ["--qqq", "did you mean --"]),
+        (["imitate", "--beam-size", "three", "--out", "m"], ["--beam-size", '"three"', "int"]),
+        (["imitate"], ["imitate needs --out."]),
+        (["imitate", "--out"], ["--out needs a value."]),
+        (["imitate", "one", "two", "--out", "m"], ["Unexpected argument two; the files of a corpus follow --train."]),
+    ],
+)
+@pytest.mark.usefixtures("imitate")
+def test_a_mistyped_command_line_is_one_sentence_and_status_2(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, output, errors = run(capsys, *arguments)
+    assert (status, output) == (2, "")
+    assert errors.startswith("transduce: ")
+    assert errors.count("\n") == 1
+    for word in [*words, "--help'."]:
+        assert word in errors
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["recipe.toml", "--train", "a", "b", "--out", "m", "model.d_model=256", "train.steps=9"],
+        ["model.d_model=256", "recipe.toml", "train.steps=9", "--out", "m", "--train", "a", "b"],
+        ["--train", "a", "b", "model.d_model=256", "--out", "m", "--set", "train.steps=9", "recipe.toml"],
+    ],
+)
+def test_assignments_may_stand_anywhere(
+    arguments: list[str], imitate: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "imitate", *arguments) == (0, "", "")
+    assert imitate == [(Path("recipe.toml"), ("a", "b"), "m", 4, ("model.d_model=256", "train.steps=9"))]
+
+
+def test_a_file_that_looks_like_an_assignment_can_be_named(
+    imitate: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "imitate", "--train", "./a=b", "dir/c.d=e", "--out", "m")
+    assert imitate == [(None, ("./a=b", "dir/c.d=e"), "m", 4, ())]
+
+
+def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "imitate", "--out", "-")
+    run(capsys, "imitate", "--out", "m", "--as-json", "-")  # but no flag's
+    assert imitate == [(None, (), "-", 4, ()), (Path("/dev/stdin"), (), "m", 4, (), True)]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (UserError("text.en: line 3 is not UTF-8."), 2, "transduce: text.en: line 3 is not UTF-8.\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_how_a_command_ends(
+    error: BaseException, status: int, text: str, fail: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail.append(error)
+    assert run(capsys, "fail") == (status, "", text)
+
+
+def test_our_own_mistakes_keep_their_traceback(fail: list[BaseException]) -> None:
+    fail.append(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["fail"])
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as output:
+        command = [sys.executable, "-m", "transduce.cli", "options", "--json"]
+        run = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (141, "")
+
+
+def test_options_lists_them_all_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    _, output, _ = run(capsys, "options")
+    lines = {line.split()[0]: line for line in output.splitlines() if line.strip()}
+    for option in config.options():
+        assert option.help in lines[option.name]
+        assert option.paper in lines[option.name]
+
+
+def test_options_lists_them_all_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, output, _ = run(capsys, "options", "--json")
+    rows = {row["name"]: row for row in json.loads(output)}
+    assert list(rows) == [option.name for option in config.options()]
+    assert (rows["model.d_model"]["default"], rows["model.d_model"]["unit"]) == (512, "channels")
+    assert rows["model.norm"]["type"] == "post | pre"
+
+
+@pytest.mark.parametrize("option", [option for option in config.options() if option.paper], ids=lambda o: o.name)
+def test_the_papers_values_can_be_given(option: config.Option) -> None:
+    given = config.parse_assignments([f"{option.name}={option.paper}"])
+    assert tomllib.loads(config.to_toml(config.configure(given)))
+
+
+def test_the_documentation_lists_the_options_as_they_are(capsys):
+    cli.main(["options", "--markdown"])
+    page = Path(__file__).parents[2] / "docs" / "options.md"
+    assert capsys.readouterr().out == page.read_text(encoding="utf-8"), "transduce options --markdown > docs/options.md"

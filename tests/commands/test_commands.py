@@ -1,0 +1,761 @@
+"""The commands, as a person types them: what they write, where to, and what they say of mistakes."""
+
+import ast
+import functools
+import gzip
+import io
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import transduce
+from command_line import run
+from corpora import write_texts
+from models import make_model
+from transduce import cli, model_folder
+from transduce.commands.output import write_lines
+from transduce.commands.recipes import by_names, gather
+from transduce.config.schema import configure
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.preparation.prepare import open_prepared, read_facts
+from transduce.system.errors import UserError
+from transduce.wings.demo.command import next_steps
+from transduce.wings.synthetic.distill import distill
+
+TINY = [
+    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.threads=1"),
+    *("train.learning_rate=1.0", "train.precision=float32"),
+]
+SHORT = [*TINY, "train.steps=4", "train.save_every=2", "train.validate_every=4"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Toy texts, plain and as TSV; a prepared corpus; the finished trainings `one` and `two` on it, and `other`."""
+    folder = tmp_path_factory.mktemp("place")
+    for seed, (name, count) in enumerate({"train": 300, "valid": 20, "test": 12}.items()):
+        write_texts(folder, name, count, seed)
+    pairs = zip(lines(folder / "train.src"), lines(folder / "train.tgt"), strict=True)
+    (folder / "train.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+    (folder / "old.txt").write_text("what was there before\n")
+    corpus = ["--train", str(folder / "train.tsv"), "--valid", str(folder / "valid.src"), str(folder / "valid.tgt")]
+    cli.main(["prepare", *corpus, "--from", "ka", "--to", "zu", "--out", str(folder / "data"), TINY[0]])
+    train = ["train", "--train", str(folder / "data"), *TINY]
+    every = ["train.save_every=50", "train.validate_every=100"]
+    cli.main([*train, *every, "--out", str(folder / "one"), "train.steps=150"])
+    cli.main(
+        [*train, *every, "--out", str(folder / "two"), "train.steps=100", "train.seed=2", "data.bleu_tokenize=none"]
+    )
+    cli.main(["train", "--train", *corpus[1:], "--out", str(folder / "other"), *SHORT, "data.vocab_size=290"])
+    return folder
+
+
+def output(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The standard output of a command that succeeds."""
+    status, found, said = run(capsys, *arguments)
+    assert status == 0, said
+    return found
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+@pytest.fixture
+def standard_input(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """What gives bytes to read on standard input."""
+    return lambda content: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+# -- train and prepare ------------------------------------------------------------------------------------
+
+
+def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    (tmp_path / "recipe.toml").write_text(
+        '[data]\nvalid = ["valid.src", "valid.tgt"]\n[[data.corpora]]\nfiles = ["train.src", "train.tgt"]\n'
+        "[train]\nsteps = 99\nsave_every = 2\n[model]\nd_model = 64\n"
+    )
+    valid = ["--valid", "valid.src", "valid.tgt"]
+    commands = {
+        "files": [SHORT[0], "--train", "train.src", "train.tgt", *SHORT[1:3], *valid, *SHORT[3:]],
+        "table": ["--train", "train.tsv", *SHORT, *valid],
+        "recipe": [*SHORT[:5], tmp_path / "recipe.toml", *SHORT[5:]],
+    }
+    for name, command in commands.items():
+        status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
+        assert status == 0
+        assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
+        assert "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   not named; with --from and --to " in said
+    first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
+    for other in others:
+        assert first.keys() == other.keys()
+        assert all(torch.equal(weight, other[name]) for name, weight in first.items())
+
+
+@pytest.mark.parametrize(
+    ("train", "languages", "assignments", "expected"),
+    [
+        (["a/train.en", "train.de.gz"], ("", ""), [], ("en", "de")),
+        (["train.de", "train.pt-BR"], ("", ""), [], ("de", "pt-BR")),
+        (["is/Tatoeba.de-en.en.txt.gz", "is/Tatoeba.de-en.de.txt.gz"], ("", ""), [], ("en", "de")),
+        (["train.en", "train.de"], ("fr", ""), [], ("fr", None)),
+        (["train.en", "train.de"], ("", ""), ["data.target=fr"], (None, "fr")),
+        (["train.src", "train.de"], ("", ""), [], (None, None)),
+        (["one.en", "other.en"], ("", ""), [], (None, None)),
+        (["train.en.tsv"], ("", ""), [], (None, None)),
+    ],
+)
+def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
+    given = by_names(gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train)
+    assert (given.get("data.source"), given.get("data.target")) == expected
+
+
+def test_the_command_line_wins_over_the_recipe(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('[data]\nsource = "en"\ntarget = "de"\ntest = ["a", "b"]\n[train]\nsteps = 5\nminutes = 1.0\n')
+    given = gather(
+        str(recipe), train=["c.tsv"], valid=[], test=["d", "e"], languages=("", "fr"), assignments=["train.steps=6"]
+    )
+    assert given == {
+        "data.corpora": [{"files": ["c.tsv"]}],
+        "data.source": "en",
+        "data.target": "fr",
+        "data.test": ("d", "e"),
+        "train.steps": 6,
+        "train.minutes": 1.0,
+    }
+
+
+def test_prepare_says_what_it_did(place, tmp_path, capsys):
+    (tmp_path / "bad.tsv").write_text((place / "train.tsv").read_text() + "ka\t\n \tzu\n")
+    said = output(capsys, "prepare", "--train", tmp_path / "bad.tsv", "--out", tmp_path / "data", TINY[0])
+    first, second = said.splitlines()
+    assert first.startswith("270 pairs to train on, 30 held out, ") and ", 300 pieces in " in first
+    assert second == f"left out, empty: 2 (lines in {tmp_path}/data/left-out.jsonl)"
+    left_out = [json.loads(line)["line"] for line in lines(tmp_path / "data/left-out.jsonl")]
+    assert left_out == [301, 302]
+
+
+def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
+    corpus = "prepare", "--train", place / "train.tsv"
+    first, second = tmp_path / "first", tmp_path / "second"
+    output(capsys, *corpus, "--out", first, TINY[0], "data.tokenizer=unigram")
+    output(capsys, *corpus, "--out", second, "--vocabulary", first, "data.holdout=10")
+    assert (second / "tokenizer.model").read_bytes() == (first / "tokenizer.model").read_bytes()
+    assert read_facts(second).options["data.tokenizer"] == "unigram"
+    assert read_facts(second).held_out == 10
+    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
+    assert status == 2
+    assert "learnt already: leave data.vocab_size out" in said
+    (first / "preparation.json").write_text("{")
+    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first)
+    assert status == 2
+    assert f"{first / 'preparation.json'} is damaged; prepare the corpus again." in said
+
+
+def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
+    # Every source has two translations: whichever pair is held out, the other must go, too.
+    words = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]
+    pairs = [f"{word} {word}\t{word}{end}\n" for word in words for end in "xy"]
+    (tmp_path / "train.tsv").write_text("".join(pairs))
+    command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
+    trained, dropped = output(capsys, *command).splitlines()
+    counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
+    assert dropped == f"left out, with a sentence that is held out: {200 - sum(counts)}"
+    assert counts[0] < 200 - counts[1]
+
+
+def test_the_language_codes_of_a_prepared_corpus_stay_with_the_model(place):
+    assert model_folder.read_config(place / "one").data.source == "ka"
+    assert model_folder.read_config(place / "one").data.target == "zu"
+
+
+def test_recipes_are_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nothing = {"train": (), "valid": (), "test": (), "languages": ("", ""), "assignments": ()}
+    found = [gather(name, **nothing) for name in ("recipes/multi30k-en-de.toml", "multi30k-en-de.toml")]
+    assert found[0] == found[1] == gather("multi30k-en-de", **nothing) != {}
+    (tmp_path / "multi30k-en-de.toml").write_text("[train]\nsteps = 7\n")
+    assert gather("multi30k-en-de.toml", **nothing) == {"train.steps": 7}
+    assert gather("multi30k-en-de", **nothing) == found[0]
+
+
+def profile_of(said: str) -> dict[str, float]:
+    """The seconds of each phase."""
+    rows = re.findall(r"^(\w[\w ]*\w) +([0-9.]+) s +[0-9.]+%$", said, flags=re.MULTILINE)
+    return {name: float(seconds) for name, seconds in rows}
+
+
+def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
+    command = ["train", "--train", place / "train.tsv", "--out", tmp_path / "run", "--profile", *SHORT, "train.steps=3"]
+    status, _, said = run(capsys, *command)
+    assert status == 0
+    *phases, whole = (seconds := profile_of(said)).values()
+    assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(seconds)
+    assert sum(phases) == pytest.approx(whole, abs=0.1)
+    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP each: .* large float32 products", said)
+
+
+# -- distill ----------------------------------------------------------------------------------------------
+
+
+def texts_of(folder: Path) -> list[tuple[str, str]]:
+    """The pairs of a prepared corpus: sources as they stand in its file, targets decoded."""
+    prepared = open_prepared(folder)
+    data, there = prepared.mixture, lines(Path(prepared.facts.files[0][0]))
+    targets = prepared.tokenizer.decode([data.target(i).tolist() for i in range(len(data))])
+    return [(there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)]
+
+
+def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, capsys):
+    corpus = "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"
+    said = output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "data")
+    assert re.match(r"\d+ pairs to train on, 20 held out", said)
+    output(capsys, "prepare", *corpus[:2], corpus[-1], "--vocabulary", place / "one", "--out", tmp_path / "plain")
+    original = texts_of(tmp_path / "plain")
+    sources = [source for source, _ in original]
+    translations = dict(zip(sources, transduce.load(place / "one", engine="torch").translate(sources), strict=True))
+    left_out = json.loads((tmp_path / "data/preparation.json").read_text())["left_out"]
+    assert set(left_out) <= {"cut-off", "empty", "ratio"} and sum(left_out.values()) < len(sources) / 2
+    found = texts_of(tmp_path / "data")
+    assert len(found) == len(sources) - sum(left_out.values())
+    assert all(target == translations[source].text for source, target in found)
+    assert (tmp_path / "data/valid.jsonl").read_bytes() == (tmp_path / "plain/valid.jsonl").read_bytes()
+    output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "both", "--keep-original")
+    assert set(texts_of(tmp_path / "both")) == set(original) | set(found)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "data", "plain"]
+    output(capsys, "train", "--train", tmp_path / "data", "--out", tmp_path / "student", *SHORT[1:], "train.steps=2")
+
+
+def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("transduce.decoding.translator.CHUNK", 50)
+    data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
+    asked: list[str] = []
+
+    class Engine(TorchEngine):
+        def search(self, requests, config, n_best):
+            if len(asked) > limit:
+                raise KeyboardInterrupt
+            asked.extend(text for request in requests for text in request.texts)
+            yield from super().search(requests, config, n_best)
+
+    loaded = model_folder.load(place / "one")
+    translator = Translator(Engine([loaded.model]), loaded.tokenizer, loaded.config.decode)
+    limit = 120
+    with pytest.raises(KeyboardInterrupt):
+        distill(translator, [place / "one"], data, tmp_path / "data")
+    assert [path.name for path in tmp_path.iterdir()] == [".data.translations.jsonl"]
+    with (tmp_path / ".data.translations.jsonl").open("ab") as file:
+        file.write(b'{"torn')
+    others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
+    with pytest.raises(UserError, match="another model, engine or other options"):
+        distill(others, [place / "one"], data, tmp_path / "data")
+    limit = 10_000
+    distill(translator, [place / "one"], data, tmp_path / "data")
+    assert len(asked) == len(set(asked)) > 200
+    assert not read_facts(tmp_path / "data").left_out.keys() & {"too-long"}
+    distill(translator, [place / "one"], data, tmp_path / "again")
+    assert texts_of(tmp_path / "data") == texts_of(tmp_path / "again")
+    translator.engine.max_positions = 8
+    distill(translator, [place / "one"], data, tmp_path / "short")
+    assert read_facts(tmp_path / "short").left_out["too-long"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data", "short"]
+    missing = configure({"data.corpora": [{"files": ["nope.tsv"]}]}).data
+    with pytest.raises(UserError, match="nope"):
+        distill(translator, [place / "one"], missing, tmp_path / "a/b/c")
+    assert not (tmp_path / "a").exists()
+
+
+# -- translate --------------------------------------------------------------------------------------------
+
+
+def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
+    command = ["translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "out", "--profile"]
+    for engine in ("torch", "ctranslate2"):
+        status, _, said = run(capsys, *command, "--engine", engine)
+        assert status == 0
+        *phases, whole = (seconds := profile_of(said)).values()
+        assert {"start", "text", "search"} <= set(seconds)
+        assert {"encode", "decode"} <= set(seconds) or engine == "ctranslate2"
+        assert sum(phases) == pytest.approx(whole, abs=0.1)
+        assert ("sentences/s in our own search" in said) == (engine == "torch")
+
+
+def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, capsys):
+    sources = lines(place / "test.src")
+    singly = [translation.text for translation in transduce.load(place / "one").translate(sources)]
+    assert len(set(singly)) > len(singly) / 2, "translations that are all the same show no order"
+    target = tmp_path / "out.txt"
+    target.write_text("old\n")
+    assert output(capsys, "translate", place / "one", "--input", place / "test.src", "--output", target) == ""
+    assert lines(target) == singly
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    backwards = tmp_path / "backwards.txt"
+    backwards.write_text("".join(f"{source}\n" for source in reversed(sources)))
+    assert output(capsys, "translate", place / "one", "--input", backwards).split("\n")[-2::-1] == singly
+
+
+HARD = {
+    "blank lines": b"\nka lo\n\n \t\nmi nu\n\n",
+    "no line feed at the end": b"ka lo\nmi nu",
+    "CRLF": b"ka lo\r\n\r\nmi nu\r\n",
+    "a byte order mark": b"\xef\xbb\xbfka lo\nmi nu\n",
+    "other line separators": "ka\u2028lo\n\u0085\nmi\x0cnu\x0b\nka\rlo\n\u2029ka\x1c\x1d\x1elo\n".encode(),
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_lines_in_are_lines_out(kind, place, tmp_path, capsys, standard_input):
+    content = HARD[kind]
+    count = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    (tmp_path / "in.txt").write_bytes(content)
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(content))
+    found = output(capsys, "translate", place / "one", "--input", tmp_path / "in.txt")
+    assert found.count("\n") == count
+    assert found == output(capsys, "translate", place / "one", "--input", tmp_path / "in.txt.gz")
+    standard_input(content)
+    assert found == output(capsys, "translate", place / "one")
+    for source, translation in zip(content.decode().split("\n"), found.split("\n"), strict=False):
+        assert bool(source.strip()) == bool(translation)
+    if kind in ("CRLF", "a byte order mark"):
+        plain = content.replace(b"\r", b"").removeprefix(b"\xef\xbb\xbf")
+        standard_input(plain)
+        assert found == output(capsys, "translate", place / "one")
+
+
+def test_standard_input_may_stand_for_any_file(place, capsys):
+    target = place / "test.tgt"
+    command = [sys.executable, "-m", "transduce.cli", "score", str(place / "one"), "-", str(target)]
+    with (place / "test.src").open("rb") as source:
+        piped = subprocess.run(command, stdin=source, capture_output=True, text=True, check=False)
+    assert piped.returncode == 0, piped.stderr
+    scores = output(capsys, "score", place / "one", place / "test.src", target).split()
+    assert [float(line) for line in piped.stdout.split()] == [pytest.approx(float(score), abs=1e-3) for score in scores]
+
+
+def test_pipes_hold_utf8_whatever_the_system_prefers(place):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "transduce.cli", "translate", str(place / "one"), "--json"]
+    content = "ka lo\n\nмир\u2028\n".encode()
+    result = subprocess.run(command, input=content, capture_output=True, env=environment, check=False)
+    assert result.returncode == 0 and b"Traceback" not in result.stderr  # that one was cut off may be said
+    found = [json.loads(line) for line in result.stdout.decode("utf-8").split("\n")[:-1]]
+    expected = transduce.load(place / "one").translate(["ka lo", "", "мир\u2028"])
+    assert [each["text"] for each in found] == [each.text for each in expected]
+    assert "▁".encode() in result.stdout
+
+
+def test_json_tells_all_of_a_translation(place, capsys):
+    input = ["--input", place / "test.src"]
+    found = output(capsys, "translate", place / "one", *input, "--json", "--beam-size", 3, "--length-penalty", 1)
+    rows = [json.loads(line) for line in found.split("\n")[:-1]]
+    options = {"decode.beam_size": 3, "decode.length_penalty": 1.0}
+    expected = transduce.load(place / "one", options).translate(lines(place / "test.src"))
+    for row, translation in zip(rows, expected, strict=True):
+        assert row["text"] == translation.text and row["tokens"] == list(translation.tokens)
+        assert row["score"] == pytest.approx(translation.score, rel=1e-5)
+        assert row["alternatives"] == [] and row["flags"] == []
+
+
+def test_what_is_cut_off_is_said_and_flagged(place, capsys):
+    command = ["translate", place / "one", "--input", place / "test.src", "decode.max_extra_tokens=0"]
+    status, found, said = run(capsys, *command, "--json")
+    flags = [json.loads(line)["flags"] for line in found.split("\n")[:-1]]
+    cut = sum(each == ["cut"] for each in flags)
+    assert status == 0 and cut > 0
+    assert said.splitlines()[-1].startswith(
+        f"{cut} translations were cut off at the length limit (decode.max_extra_tokens)"
+    )
+    assert run(capsys, *command)[1].count("\n") == 12
+
+
+def test_n_best_is_ranked_and_begins_with_the_best(place, capsys):
+    command = ["translate", place / "one", "--input", place / "test.src"]
+    best = output(capsys, *command).split("\n")[:-1]
+    rows = [json.loads(line) for line in output(capsys, *command, "--n-best", 3).split("\n")[:-1]]
+    assert [row["text"] for row in rows] == best
+    for row in rows:
+        scores = [row["score"], *(each["score"] for each in row["alternatives"])]
+        assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+
+
+def test_an_ensemble_is_that_of_its_models(place, capsys):
+    command = ["translate", place / "one", "--input", place / "test.src", "--engine=torch", "--json", "--ensemble"]
+    alone = [json.loads(line) for line in output(capsys, *command[:-1]).split("\n")[:-1]]
+    same = [json.loads(line) for line in output(capsys, *command, place / "one", place / "one").split("\n")[:-1]]
+    both = [json.loads(line) for line in output(capsys, *command, place / "two").split("\n")[:-1]]
+    expected = transduce.load([place / "one", place / "two"]).translate(lines(place / "test.src"))
+    assert [row["text"] for row in alone] == [row["text"] for row in same]
+    assert [row["score"] for row in same] == pytest.approx([row["score"] for row in alone], abs=1e-4)
+    assert [row["text"] for row in both] == [each.text for each in expected]
+    assert [row["score"] for row in both] != pytest.approx([row["score"] for row in alone], abs=1e-2)
+
+
+def test_how_far_a_long_translation_is_stands_on_standard_error(place, capsys, monkeypatch):
+    command = ["translate", place / "one", "--input", place / "test.src"]
+    expected = output(capsys, *command)
+    monkeypatch.setattr("transduce.system.journal.SECONDS_BETWEEN_LINES", -1.0)
+    status, found, said = run(capsys, *command)
+    assert (status, found) == (0, expected)
+    assert [line.split(" a second")[0].split(", ")[0] for line in said.splitlines()[1:]] == [
+        f"{number} lines translated" for number in range(1, 13)
+    ]
+
+
+# -- what becomes of output files -------------------------------------------------------------------------
+
+
+def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, capsys):
+    (tmp_path / "in.txt").write_bytes(b"\n" * 300_000 + b"\xff\n")
+    (tmp_path / "out.txt").write_text("old\n")
+    command = ["translate", place / "one", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"]
+    status, _, said = run(capsys, *command)
+    assert (status, "in.txt, line 300001: byte 0xFF" in said) == (2, True)
+    assert (tmp_path / "out.txt").read_text() == "old\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out.txt"}
+
+
+def test_ctrl_c_leaves_the_old_output(place, tmp_path):
+    target = tmp_path / "out.txt"
+    target.write_text("old\n")
+    command = [sys.executable, "-m", "transduce.cli", "translate", str(place / "one"), "--output", str(target)]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background ignores it
+    with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
+        until = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) == 1 and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(list(tmp_path.glob(".out.txt.aside-*"))) == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr is not None and process.stderr.read().startswith(b"Engine: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    assert target.read_text() == "old\n"
+
+
+def test_links_stay_links_and_devices_stay_devices(tmp_path, capsys):
+    (tmp_path / "real.txt").write_text("old\n")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    write_lines(tmp_path / "link.txt", ["ä", "b\u2028"])
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_bytes() == "ä\nb\u2028\n".encode()
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_lines(tmp_path / "pipe", ["a"])
+    assert os.read(reader, 10) == b"a\n" and (tmp_path / "pipe").is_fifo()
+    os.close(reader)
+    write_lines(Path("-"), ["a", "b"])
+    assert capsys.readouterr().out == "a\nb\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"real.txt", "link.txt", "pipe"}
+
+
+def test_two_at_once_don_t_write_into_each_other_s_file(tmp_path):
+    def lines() -> Iterator[str]:
+        yield "first"
+        write_lines(tmp_path / "out.txt", ["second"] * 3)
+        assert (tmp_path / "out.txt").read_text() == "second\n" * 3
+        yield "first"
+
+    write_lines(tmp_path / "out.txt", lines())
+    assert (tmp_path / "out.txt").read_text() == "first\nfirst\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+# -- score and evaluate -----------------------------------------------------------------------------------
+
+
+def evaluated(capsys, *arguments) -> dict:
+    return json.loads(output(capsys, "evaluate", *arguments, "--json"))
+
+
+def test_score_gives_the_perplexity_of_evaluate(place, capsys):
+    files = place / "test.src", place / "test.tgt"
+    numbers = [float(line) for line in output(capsys, "score", place / "one", *files).splitlines()]
+    rows = [json.loads(line) for line in output(capsys, "score", place / "one", *files, "--json").splitlines()]
+    assert numbers == pytest.approx([row["log_prob"] for row in rows], abs=1e-4)
+    tokens = sum(row["num_tokens"] for row in rows)
+    found = evaluated(capsys, place / "one", *files)["perplexity"]
+    assert found["num_tokens"] == tokens
+    assert found["per_token"] == pytest.approx(math.exp(-sum(row["log_prob"] for row in rows) / tokens), rel=1e-6)
+
+
+def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
+    sources, tokenizer = lines(place / "test.src"), model_folder.load(place / "one").tokenizer
+    rows = transduce.load(place / "one", engine="torch").translate([*sources, ""])
+    canonical = [
+        (source, row)
+        for source, row in zip([*sources, ""], rows, strict=True)
+        if tuple(tokenizer.target_pieces(tokenizer.encode_target([row.text])[0])) == row.tokens
+    ]
+    assert len(canonical) > 6
+    (tmp_path / "a").write_text("".join(f"{source}\n" for source, _ in canonical))
+    (tmp_path / "b").write_text("".join(f"{row.text}\n" for _, row in canonical))
+    found = output(capsys, "score", place / "one", tmp_path / "a", tmp_path / "b", "--json").splitlines()
+    assert [json.loads(line)["score"] for line in found] == pytest.approx([row.score for _, row in canonical], abs=1e-4)
+    assert json.loads(found[-1]) == {"log_prob": 0.0, "num_tokens": 0, "score": 0.0}
+
+
+def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
+    written, translated, reference = tmp_path / "written", tmp_path / "translated", place / "test.tgt"
+    found = evaluated(capsys, place / "one", place / "test.src", reference, "--output", written)
+    command = ["translate", place / "one", "--input", place / "test.src", "--engine", "torch"]
+    output(capsys, *command, "--output", translated)
+    assert written.read_bytes() == translated.read_bytes()
+    again = evaluated(capsys, "--hypothesis", translated, reference)
+    assert again == {"sentences": 12, "scores": found["scores"]}
+    assert [each["name"] for each in found["scores"]] == ["BLEU", "chrF2", "TER"]
+    metrics = json.loads(output(capsys, "info", place / "one", "--json"))["metrics"]
+    valid = evaluated(capsys, place / "one", place / "valid.src", place / "valid.tgt")
+    assert valid["perplexity"]["per_token"] == pytest.approx(metrics["validation"]["perplexity"], rel=1e-6)
+
+
+def test_evaluate_reads_one_bilingual_file_as_it_reads_two(place, tmp_path, capsys):
+    pairs = zip(lines(place / "test.src"), lines(place / "test.tgt"), strict=True)
+    table = tmp_path / "test.jsonl"
+    table.write_text("".join(json.dumps({"ka": source, "zu": target}) + "\n" for source, target in pairs))
+    two = evaluated(capsys, place / "one", place / "test.src", place / "test.tgt")
+    one = evaluated(capsys, place / "one", table)
+    assert one["scores"] == two["scores"] and one["perplexity"] == two["perplexity"]
+
+
+def test_evaluate_prints_signatures_that_can_be_copied(place, capsys):
+    files = place / "one", place / "test.src", place / "test.tgt"
+    scores, printed = evaluated(capsys, *files)["scores"], output(capsys, "evaluate", *files).splitlines()
+    assert printed[0].split() == ["metric", "score", "95", "%", "signature"]
+    for score, line in zip(scores, printed[1:4], strict=True):
+        assert line.startswith(score["name"]) and line.endswith(score["signature"])
+        assert f"{score['value']:.2f}  " in line
+    assert printed[4].startswith("perplexity ")
+    assert printed[5].startswith("12 sentences translated in ") and printed[5].endswith("with beam 4")
+    assert "with beam 1" in output(capsys, "evaluate", *files, "decode.beam_size=1")
+
+
+def test_two_outputs_are_compared(place, tmp_path, capsys):
+    worse, reference = tmp_path / "worse", place / "test.tgt"
+    worse.write_text("".join(f"{line.split()[0]} x\n" for line in lines(reference)))
+    command = ["--hypothesis", worse, "--against"]
+    bleu, _, ter = json.loads(output(capsys, "evaluate", *command, reference, reference, "--json"))
+    assert (bleu["name"], ter["name"]) == ("BLEU", "TER")
+    assert bleu["first"]["value"] < bleu["second"]["value"] == pytest.approx(100)
+    assert ter["first"]["value"] > ter["second"]["value"] == 0
+    assert bleu["p_value"] < 0.05
+    table = output(capsys, "evaluate", *command, worse, reference).splitlines()
+    assert table[0].split() == ["metric", str(worse), str(worse), "difference", "p", "signature"]
+    assert all(line.split()[3:5] == ["+0.00", "1.000"] for line in table[1:])
+
+
+def test_tokenisation_is_that_of_the_model_or_what_is_asked_for(place, capsys):
+    files = place / "test.src", place / "test.tgt"
+
+    def signature(*arguments: object) -> str:
+        return str(evaluated(capsys, *arguments)["scores"][0]["signature"])
+
+    assert "|tok:13a|" in signature(place / "one", *files)
+    assert "|tok:none|" in signature(place / "two", *files)
+    assert "|tok:char|" in signature(place / "two", *files, "--tokenize", "char")
+    assert "|tok:none|" in signature("--hypothesis", files[1], files[1], "--tokenize", "none")
+
+
+def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp_path, capsys, monkeypatch):
+    make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
+    (tmp_path / "long").write_text("a b c " * 9 + "\n")
+    (tmp_path / "source").write_text("a b\n")
+    monkeypatch.delattr(Translator, "translate")
+    files = place / "test.src", place / "test.tgt"
+    for typed, sentence in {
+        (place / "one", *files, "--tokenize", "words"): "There is no tokenisation 'words'",
+        (tmp_path / "short", tmp_path / "source", tmp_path / "long"): "Target text 1 has ",
+    }.items():
+        status, _, said = run(capsys, "evaluate", *typed)
+        assert status == 2 and sentence in said
+
+
+def test_json_of_nothing_measurable_is_json(place, tmp_path, capsys):
+    (tmp_path / "blank").write_text("\n\n")
+    text = output(capsys, "evaluate", place / "one", tmp_path / "blank", tmp_path / "blank", "--json")
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert found["perplexity"] == {"per_token": None, "per_word": None, "num_tokens": 0, "num_words": 0}
+
+
+def test_a_byte_order_mark_counts_for_nothing_in_a_score(place, tmp_path, capsys):
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + (place / "test.tgt").read_bytes())
+    found = evaluated(capsys, "--hypothesis", tmp_path / "marked", place / "test.tgt")["scores"]
+    assert [score["value"] for score in found] == pytest.approx([100, 100, 0])
+    for name, text in {"gold.mrg": "(S (N cats) (V run))", "parses": "(S (N cats) (V run))", "a.prm": "# none"}.items():
+        (tmp_path / name).write_text(f"\ufeff{text}\n", encoding="utf-8")
+    files = tmp_path / "parses", tmp_path / "gold.mrg"
+    assert evaluated(capsys, "--hypothesis", *files, "--evalb", tmp_path / "a.prm")["all"]["F1"] == 100
+
+
+# -- average and info -------------------------------------------------------------------------------------
+
+
+def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
+    run_folder = tmp_path / "run"
+    shutil.copytree(place / "one", run_folder)
+    steps = run_folder / "checkpoints"
+    shutil.copytree(steps / "step-00000050", steps / "step-00000130")  # as an interruption leaves one
+    shutil.copytree(steps / "step-00000050", steps / "step-00000160.mine")  # which is none of ours
+    printed = output(capsys, "average", run_folder, "--last", 2, "--out", tmp_path / "two")
+    assert printed == f"{tmp_path / 'two'}: the average of steps 100, 150\n"
+    first, last = (load_file(steps / f"step-{step:08d}/model.safetensors") for step in (100, 150))
+    for name, weight in load_file(tmp_path / "two/model.safetensors").items():
+        assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
+    assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
+    output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
+    status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
+    assert status == 2 and f"{tmp_path / 'one'} is a model, not its training; to go on from it: --init" in said
+    command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
+    status, _, said = run(capsys, *command, "--out", tmp_path / "out")
+    assert status == 2 and "one has no checkpoints, which hold the optimiser's state" in said
+    assert all(
+        torch.equal(weight, last[name]) for name, weight in load_file(tmp_path / "one/model.safetensors").items()
+    )
+    (tmp_path / "in.txt").write_text("ka lo\n")
+    assert output(capsys, "translate", tmp_path / "two", "--input", tmp_path / "in.txt").count("\n") == 1
+
+
+def test_info_of_a_finished_training(place, capsys):
+    printed = dict(line.split("  ", 1) for line in output(capsys, "info", place / "one").splitlines())
+    assert printed["languages"].strip() == "ka to zu"
+    assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
+    assert printed["corpus"].strip() == f"300 pairs: {place}/train.tsv"
+    assert printed["training"].strip().startswith("150 updates, ") and "state" not in printed
+    found = json.loads(output(capsys, "info", place / "one", "--json"))
+    assert configure(found["config"]) == model_folder.read_config(place / "one")
+    assert found["finished"] is True
+    assert found["metrics"] == json.loads((place / "one/metrics.json").read_text())
+
+
+def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
+    shutil.copytree(place / "one", tmp_path / "run")
+    (tmp_path / "run/manifest.json").unlink()
+    printed = output(capsys, "info", tmp_path / "run")
+    assert "not finished" in printed and "step-00000150/model.safetensors" in printed
+    found = json.loads(output(capsys, "info", tmp_path / "run", "--json"))
+    assert (found["finished"], found["metrics"]) == (False, {})
+
+
+@pytest.mark.parametrize("name", ["model", "my model", 'it\'s "mine"'])
+def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
+    steps = dict(next_steps(Path("demo", name)))
+    for purpose in ("Translate in the browser, while you type", "See what the model is"):
+        assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
+    program = ast.parse(shlex.split(steps["Use it from Python"])[-1])
+    assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------
+
+MISTAKES = {  # what is typed in a folder with the files of `place`, and what the sentence says
+    "translat one": 'Did you mean "translate"?',
+    "demo --out x train.step=9": "Unknown option 'train.step'; did you mean 'train.steps'?",
+    "train": "train needs --out",
+    "train --out": "--out needs a value",
+    "train --out x": "There is nothing to train on: give --train",
+    "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
+    "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
+    "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
+    "train train.src train.tgt --out x": "Unexpected argument train.tgt; the files of a corpus follow --train.",
+    "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
+    "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
+    "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
+    "train --train - - --out x": "Both sides cannot come from standard input; give one of them as a file.",
+    "train --train train.tsv --out x --keep-optimizer": "give --init, too",
+    "train --train train.tsv --out x --init none": "There is no model folder none",
+    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which cannot become",
+    "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which cannot",
+    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 pieces already: ",
+    "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
+    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
+    "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
+    "train --train train.tsv --out x --test x.mrg": "Parsers are scored by brackets: leave out --test,",
+    "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
+    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 pieces already: leave",
+    "train --train train.csv --out x": "train.csv does not exist; did you mean train.tsv?",
+    "train --train other --out x": "other is a folder; name a file in it.",
+    "prepare --train train.tsv --out data": "data exists already and is never overwritten",
+    "prepare --train train.tsv": "prepare needs --out",
+    "translate": "translate needs MODEL",
+    "translate none": "There is no model folder none",
+    "translate data": "data is not a model folder: data/config.toml is missing",
+    "translate one test.src": "Unexpected argument test.src; the file to read follows --input.",
+    "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
+    "translate one --input test.scr": "test.scr does not exist; did you mean test.src?",
+    "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
+    "translate one --input test.src --output ./test.src": "is the file that is read",
+    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
+    "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
+    "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
+    "translate one --input test.src --output data": "--output data is a folder; name a file in it.",
+    "translate one --input test.src --output old.txt --n-best 5": "n_best must be from 1 to decode.beam_size (4)",
+    "translate one --input test.src --beam-size 0": "decode.beam_size must be at least 1, not 0",
+    "translate one --input test.src --beam-size two": 'Invalid value for --beam-size: unable to convert "two" into int',
+    "translate one --input test.src model.d_model=64": "model.d_model can't be set for a model that is trained",
+    "translate one --input test.src --ensemble other": "other has another vocabulary than one;",
+    "score one test.src": "score needs TARGET",
+    "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
+    "evaluate one test.src": "test.src: its suffix does not say how it holds two languages.",
+    "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
+    "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
+    "parse one --input x.mrg": "x.mrg holds trees by its suffix; `transduce evaluate one x.mrg` parses their words.",
+    "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
+    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
+    "evaluate one test.src test.tgt --output no/x": "there is no folder no",
+    "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'; sacreBLEU has none, ",
+    "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one;",
+    "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a model that is trained",
+    "evaluate --hypothesis test.tgt": "With --hypothesis give one more file, the REFERENCE, not 0.",
+    "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
+    "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
+    "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
+    "average one --last 2": "average needs --out",
+    "average one --out two": "two exists already; give another folder with --out.",
+    "average one --out x --last 0": "--last must be at least 1, not 0.",
+    "average one --out x --last 9": "one has 3 regular checkpoints, not 9; give --last 3 or less.",
+    "average data --out x": "data is not a model folder",
+    "info none": "There is no model folder none",
+    "info one two": "Unexpected argument two",
+}
+
+
+@pytest.mark.parametrize("typed", MISTAKES)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    before = {path: path.stat().st_mtime_ns for path in place.iterdir()}
+    status, result, said = run(capsys, *typed.split())
+    *before_it, sentence = said.splitlines()
+    assert status == 2 and result == ""
+    assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
+    assert sentence.endswith((".", "?", "--help'."))
+    assert all(line.startswith(("Engine: ", "Going on at ", "Reading the corpus")) for line in before_it)
+    assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
+
+
+def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
+    _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
+    assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
+    _, _, said = run(capsys, "translate", place / "one", "--input", place)
+    assert said == f"transduce: {place} is a folder; name a file in it.\n"
+
+
+def test_without_a_command_the_commands_are_listed(capsys):
+    assert output(capsys) == output(capsys, "--help")

@@ -1,0 +1,57 @@
+"""The table of sizes: one row for every corpus, bigger for bigger, and what the documentation says."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.config.schema import ModelConfig, configure
+from transduce.config.size_table import TABLE, model_options, sizes_for, training_options
+
+DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9))
+def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
+    small, large = sizes_for(min(one, other)), sizes_for(max(one, other))
+    assert small.vocab_size <= large.vocab_size
+    assert (small.num_layers, small.d_model, small.max_tokens) <= (large.num_layers, large.d_model, large.max_tokens)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 100_000))
+def test_what_is_chosen_is_a_configuration(pairs, updates):
+    config = configure(model_options(pairs), training_options(pairs, updates, 512))
+    assert config.train.steps >= config.train.warmup >= 1
+
+
+def test_the_last_row_is_the_base_model_of_the_paper():
+    base = configure(model_options(10**9), training_options(10**9, 10_000, 512))
+    assert asdict(base.model) == asdict(ModelConfig())
+    assert (base.train.warmup, base.train.learning_rate) == (4000, pytest.approx(1.0, abs=0.01))
+
+
+def test_fine_tuning_takes_a_third_of_the_rate():
+    fresh, further = (training_options(5000, 50, 256, fine_tuning=known) for known in (False, True))
+    assert further["train.learning_rate"] == pytest.approx(fresh["train.learning_rate"] / 3, rel=0.01)
+    assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
+
+
+def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():
+    row = sizes_for(30_000)
+    for most, warmup in ((400, 100), (10**6, row.warmup), (0, 1)):
+        chosen = training_options(30_000, 247, row.d_model, most=most)
+        assert (chosen["train.warmup"], chosen["train.steps"]) == (warmup, row.epochs * 247)
+        peak = chosen["train.learning_rate"] / (row.d_model * warmup) ** 0.5
+        assert peak == pytest.approx(row.peak, rel=0.01)
+
+
+def test_the_documentation_shows_the_table():
+    shown = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
+    for row in TABLE:
+        cells = ["more" if row.up_to == float("inf") else f"{row.up_to:,}", f"{row.vocab_size:,}"]
+        cells += [f"{row.num_layers}+{row.num_layers}", str(row.d_model) if row.d_model < 1000 else f"{row.d_model:,}"]
+        cells += [f"{row.d_ff:,}", str(row.num_heads), f"{row.dropout:g}", f"{row.max_tokens:,}", f"{row.warmup:,}"]
+        cells += [f"{row.peak:g}"]
+        assert [*cells, str(row.epochs), str(row.patience)] in shown

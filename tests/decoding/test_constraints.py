@@ -1,0 +1,323 @@
+"""The laws of a glossary: every translation holds its terms, and nothing else changes."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from command_line import run
+from transduce import model_folder
+from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.beam import Hypothesis, beam_search, penalty
+from transduce.decoding.constraints import Constrained
+from transduce.decoding.engines.ct2.convert import convert
+from transduce.decoding.engines.ct2.engine import CTranslate2Engine
+from transduce.decoding.engines.engine import Edges, Wanted
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces, read_glossary
+from transduce.decoding.translator import Translator
+from transduce.decoding.words import kind
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq
+from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.demo.phrasebook import sentences
+
+EXAMPLES = sentences(300, seed=5)
+CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=8, max_tokens=256)
+ODD = ["漢字", "かな", "„Hut“", "e\u0301t", "ß", "Haus-Tür", ".", "😀", "3,5 kg", "a\u2581b", "\u00a0x".strip(), "กา"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    texts = [each.german for each in EXAMPLES] + ["漢字。かな「漢」" * 3, "„Der Hut“ (das Haus) 3,5 kg"] * 5
+    return Tokenizer.train([each.english for each in EXAMPLES], texts, vocab_size=480)
+
+
+class Chance:
+    """A stepper: any history of any sentence has random, but always the same, probabilities of what follows."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, sentences: Sequence[int], vocab_size: int, sharpness: float = 3.0):
+        self.sentences, self.vocab_size, self.sharpness = list(sentences), vocab_size, sharpness
+        self.rows: list[tuple[int, ...]] = [(each,) for each in sentences]
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        self.rows = [(*row, token) for row, token in zip(self.rows, tokens.tolist(), strict=True)]
+        return torch.stack([self.log_probs(row) for row in self.rows])
+
+    def log_probs(self, row: tuple[int, ...]) -> Tensor:
+        generator = torch.Generator().manual_seed(hash(row) % 2**40)
+        return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(dim=-1)
+
+    def keep(self, rows: Tensor, _: Tensor | None = None) -> None:
+        self.rows = [self.rows[row] for row in rows.tolist()]
+
+
+# -- search -----------------------------------------------------------------------------------------------
+
+targets = st.one_of(
+    st.sampled_from(sorted({word for each in EXAMPLES for word in each.german.rstrip(".?!").split()})),
+    st.sampled_from(ODD),
+    st.sampled_from([" ".join(each.german.split()[:2]).rstrip(",") for each in EXAMPLES]),
+    st.text("abHTä漢か .-„(", min_size=1, max_size=4).map(str.strip).filter(bool),
+)
+
+
+@settings(max_examples=60)
+@given(
+    asked=st.lists(st.lists(targets, max_size=3, unique=True), min_size=1, max_size=4),
+    spare=st.integers(0, 6),
+    beam_size=st.integers(1, 3),
+    sharpness=st.sampled_from([0.5, 3.0, 10.0]),
+)
+def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenizer, asked, spare, beam_size, sharpness):
+    wanted = [[in_pieces(tokenizer, target) for target in row] for row in asked]
+    limits = [sum(len(each.ways[0]) for each in row) + spare for row in wanted]
+    kinds = edges(tokenizer)
+
+    def search(places: list[int]) -> list[list[Hypothesis]]:
+        return beam_search(
+            Chance(places, tokenizer.target_size, sharpness),
+            [limits[i] for i in places],
+            beam_size=beam_size,
+            choose=Constrained([wanted[i] for i in places], kinds, [limits[i] for i in places], beam_size),
+        )
+
+    together = search(list(range(len(asked))))
+    for i, hypotheses in enumerate(together):
+        assert 1 <= len(hypotheses) <= beam_size
+        assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
+        assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses)
+        for each, text in zip(hypotheses, tokenizer.decode([each.tokens for each in hypotheses]), strict=True):
+            assert len(each.tokens) <= limits[i]
+            assert all(holds(text, target) for target in asked[i]), (text, asked[i])
+        assert search([i])[0] == hypotheses
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size):
+    kinds, limits = edges(tokenizer), [6, 9, 4]
+    free = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size)
+    choose = Constrained([[], [], []], kinds, limits, beam_size)
+    assert choose.beam_size == beam_size
+    found = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size, choose=choose)
+    assert [each[0].score >= other[0].score for each, other in zip(found, free, strict=True)] == [True] * 3
+
+
+PIECES = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b", ".", "\u2581"]
+KINDS = Edges(
+    *(tuple(kind(piece.replace("\u2581", " ")[at]) for piece in PIECES) for at in (0, -1)), opens=(False,) * len(PIECES)
+)
+WANTED = {
+    "a": Wanted("a", ((4,),), "letter", "letter"),
+    "ab": Wanted("ab", ((4, 5),), "letter", "letter"),
+    ".": Wanted(".", ((7, 6), (6,)), "sign", "sign"),
+    "a .": Wanted("a .", ((4, 7, 6),), "letter", "sign"),
+}
+
+
+def text_of(tokens: Sequence[int]) -> str:
+    return "".join(PIECES[token] for token in tokens).replace("\u2581", " ").removeprefix(" ")
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("asked", [["a"], ["ab"], ["."], ["a", "ab"], ["ab", "."], ["a ."]])
+def test_a_wide_beam_is_exhaustive(asked, alpha):
+    limit, stepper, ranking = 5, Chance([0], len(PIECES)), []
+    for length in range(limit + 1):
+        for tokens in itertools.product(range(UNK + 1, len(PIECES)), repeat=length):
+            if all(holds(text_of(tokens), target) for target in asked):
+                rows = [(0, BOS, *tokens[:n]) for n in range(length + 1)]
+                steps = zip(rows, (*tokens, EOS), strict=True)
+                total = sum(stepper.log_probs(row)[token].item() for row, token in steps)
+                ranking.append(Hypothesis(total / penalty(length + 1, alpha), list(tokens)))
+    ranking.sort(reverse=True)
+    choose = Constrained([[WANTED[target] for target in asked]], KINDS, [limit], 700)
+    [found] = beam_search(stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, choose=choose)
+    assert [each.tokens for each in found] == [each.tokens for each in ranking[:10]]
+    assert [each.score for each in found] == pytest.approx([each.score for each in ranking[:10]], abs=1e-4)
+
+
+def test_a_term_does_not_end_inside_a_word():
+    """The most probable continuation of "a" is "b", and of "ab" the end; "a" is wanted."""
+
+    class Joining(Chance):
+        def log_probs(self, row: tuple[int, ...]) -> Tensor:
+            likely = 4 if row[-1] == BOS else 5 if row[-1] == 4 else EOS
+            return torch.full((len(PIECES),), -5.0).index_fill(0, torch.tensor([likely]), -0.1)
+
+    def best(*asked: str) -> str:
+        choose = Constrained([[WANTED[each] for each in asked]], KINDS, [6], 4)
+        return text_of(beam_search(Joining([0], len(PIECES)), [6], beam_size=4, choose=choose)[0][0].tokens)
+
+    assert best() == "ab"
+    assert best("ab") == "ab"
+    assert holds(best("a"), "a") and best("a") != "ab"
+
+
+def test_there_must_be_room():
+    with pytest.raises(ValueError):
+        Constrained([[WANTED["ab"], WANTED["a"]]], KINDS, [2], 4)
+
+
+# -- glossaries -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "expected"),
+    [
+        ([("dog", "Hund")], "The DOG's dogs", ["Hund"]),
+        ([("dog", "Hund")], "hotdog doghouse dog1 do g", []),
+        ([("Apple", "Apple")], "an apple", []),
+        ([("Apple", "Apple")], "Apple's", ["Apple"]),
+        ([("apple", "Apfel"), ("Apple", "Apple")], "Apple apple", ["Apple", "Apfel"]),
+        ([("house", "Haus"), ("white house", "Weißes Haus")], "white  house", ["Weißes Haus"]),
+        ([("house", "Haus"), ("white house", "Weißes Haus")], "White house, house", ["Weißes Haus", "Haus"]),
+        ([("house", "Haus"), ("house", "Heim")], "house", ["Heim"]),
+        ([("new york", "NY"), ("york city hall", "Rathaus")], "New York City Hall, New York", ["Rathaus", "NY"]),
+        ([("straße", "street")], "STRASSE", ["street"]),
+        ([("e-mail", "Mail"), ("U.S.", "USA")], "E-Mail to the U.S. now", ["Mail", "USA"]),
+        ([("漢字", "kanji")], "この漢字は", ["kanji"]),
+        ([("cafe", "x")], "cafe\u0301", []),
+        ([], "dog", []),
+        ([("dog", "Hund")], "", []),
+    ],
+)
+def test_where_terms_are_found(terms, text, expected):
+    assert Glossary([Term(*each) for each in terms]).targets(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("Das Haus.", "Haus", True),
+        ("„Haus“-Tür", "Haus", True),
+        ("Das Hausboot", "Haus", False),
+        ("Das haus", "Haus", False),
+        ("das rote Haus", "rote Haus", True),
+        ("das rote  Haus", "rote Haus", False),
+        ("cafe\u0301", "cafe", False),
+        ("この漢字は", "漢字", True),
+        ("a.b", ".", True),
+        ("", "a", False),
+        ("", "\x7f", False),
+    ],
+)
+def test_whether_a_text_holds_a_term(text, target, expected):
+    assert holds(text, target) == expected
+
+
+def test_mistakes_in_glossaries_are_named(tmp_path):
+    file = tmp_path / "terms.tsv"
+    file.write_text("dog\tHund\n\ncat\tKatze\tnoun\n", encoding="utf-8")
+    assert read_glossary(str(file)) == [Term("dog", "Hund"), Term("cat", "Katze")]
+    file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"terms.tsv, line 2 has no translation"):
+        read_glossary(str(file))
+    for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
+        with pytest.raises(UserError, match="Term 2 of the glossary"):
+            Glossary([Term("dog", "Hund"), term])
+
+
+# -- translating ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def config(tokenizer) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=tokenizer.target_size, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
+    )
+
+
+@pytest.fixture(scope="module")
+def model(config) -> Seq2Seq:
+    model, generator = build(config), torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data.mul_(1.6).add_(torch.randn(weight.shape, generator=generator), alpha=0.1)
+    return model.eval()
+
+
+TEXTS = ["", *(each.english for each in EXAMPLES[:8]), "The dog sleeps.", " ", "A dog and a cat.", "The dog sleeps."]
+TERMS = [Term("dog", "Rüde"), Term("the", "der"), Term("cat", "rote Katze"), Term("sleeps", "漢字")]
+
+
+def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
+    translator, glossary = Translator(TorchEngine([model]), tokenizer, CONFIG), Glossary(TERMS)
+    free = translator.translate(TEXTS, n_best=3)
+    assert translator.translate(TEXTS, n_best=3, glossary=[]) == free
+    found = translator.translate(TEXTS, n_best=3, glossary=TERMS)
+    changed = 0
+    for text, plain, best in zip(TEXTS, free, found, strict=True):
+        asked = glossary.targets(text)
+        for each in (best, *best.alternatives):
+            assert all(holds(each.text, target) for target in asked)
+        scores = [each.score for each in (best, *best.alternatives)]
+        assert scores == sorted(scores, reverse=True)
+        changed += plain.text != best.text
+        assert asked or plain == best
+    assert changed >= 4
+    assert found[9] == found[-1]
+    assert list(translator.translate_lines(TEXTS, n_best=3, glossary=TERMS)) == found
+    for text, best in zip(TEXTS, found, strict=True):
+        [alone] = translator.translate([text], n_best=3, glossary=TERMS)
+        assert (alone.text, alone.tokens) == (best.text, best.tokens)
+        assert alone.score == pytest.approx(best.score, abs=1e-4)
+
+
+def test_what_the_best_translation_holds_anyway_changes_nothing(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    for text, plain in zip(TEXTS, translator.translate(TEXTS), strict=True):
+        words = [word for word in plain.text.split() if holds(plain.text, word)]
+        for word in words[:3]:
+            [found] = translator.translate([text], glossary=[Term(text.split()[0], word)])
+            assert (found.text, found.tokens) == (plain.text, plain.tokens)
+
+
+def test_links_and_ensembles_go_with_terms(model, config, tokenizer):
+    other = build(replace(config, d_model=16), seed=3)
+    translator = Translator(TorchEngine([model, other]), tokenizer, CONFIG)
+    [found] = translator.translate(["The dog sleeps."], glossary=TERMS, align=True)
+    linked = {found.text[begin:end] for _, (begin, end), _ in found.links}
+    assert "Rüde" in linked and holds(found.text, "der")
+
+
+def test_a_text_with_too_little_room_is_named(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, max_extra_tokens=1))
+    with pytest.raises(UserError, match=r"Text 2: what the glossary asks for \(Ein sehr"):
+        translator.translate(["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")])
+
+
+def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tokenizer, tmp_path):
+    convert(model, config, tmp_path, "float32")
+    engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
+    alone = Translator(engine, tokenizer, CONFIG)
+    with pytest.raises(UserError, match="--engine torch"):
+        alone.translate(TEXTS, glossary=TERMS)
+    assert alone.translate(TEXTS, glossary=[Term("zebra", "Zebra")]) == alone.translate(TEXTS)
+    helped = Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model]))
+    ours = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    asked = [text for text in TEXTS if Glossary(TERMS).targets(text)]
+    both = [each.translate(asked, glossary=TERMS) for each in (helped, ours)]
+    assert [each.text for each in both[0]] == [each.text for each in both[1]]
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_the_command_takes_a_glossary(model, config, tokenizer, tmp_path, capsys, engine):
+    weights = {key: value.contiguous() for key, value in model.state_dict().items()}
+    model_folder.publish_model(tmp_path / "model", RunConfig(model=config), tokenizer, weights, {}, "")
+    (tmp_path / "text").write_text("The dog sleeps.\n\nA cat.\n", encoding="utf-8")
+    (tmp_path / "terms.tsv").write_text("dog\tRüde\ncat\trote Katze\n", encoding="utf-8")
+    arguments = ["--input", tmp_path / "text", "--engine", engine, "--glossary", tmp_path / "terms.tsv"]
+    status, output, _ = run(capsys, "translate", tmp_path / "model", *arguments)
+    lines = output.split("\n")
+    assert status == 0
+    assert holds(lines[0], "Rüde") and lines[1] == "" and holds(lines[2], "rote Katze")
+    status, _, error = run(capsys, "translate", tmp_path / "model", *arguments[:-1], tmp_path / "none.tsv")
+    assert status == 2 and "none.tsv" in error

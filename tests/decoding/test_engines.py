@@ -1,0 +1,409 @@
+"""The fast engine is the same model: converted without loss, checked before it is used, kept and found again."""
+
+import copy
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import transduce
+from corpora import reverse_texts, write_texts
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding import loading
+from transduce.decoding.engines.ct2 import build as making
+from transduce.decoding.engines.ct2 import cache as fast
+from transduce.decoding.engines.ct2 import convert as conversion
+from transduce.decoding.engines.ct2.engine import POSITIONS, CTranslate2Engine
+from transduce.decoding.engines.engine import Engine, Request, penalty
+from transduce.decoding.engines.int8 import quantise
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model_folder import describe
+from transduce.preparation.prepare import open_prepared
+from transduce.system import machine
+from transduce.system.errors import UserError
+from transduce.tokens import shortlist
+
+SMALL = ModelConfig(
+    vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
+)
+KINDS = {
+    "post": SMALL,
+    "pre": replace(SMALL, norm="pre"),
+    "gelu": replace(SMALL, activation="gelu"),
+    "silu": replace(SMALL, activation="silu", norm="pre"),
+    "learned": replace(SMALL, positions="learned", max_positions=64),
+    "separate": replace(SMALL, source_vocab_size=30, num_encoder_layers=3, num_decoder_layers=1),
+}
+GENERATOR = torch.Generator().manual_seed(1)
+SOURCES = [torch.randint(4, 30, (length,), generator=GENERATOR).tolist() for length in (1, 1, 3, 7, 7, 12, 20)]
+
+
+def lively(config: ModelConfig) -> Seq2Seq:
+    """A model whose weights, norms and biases too, are large enough that everything matters."""
+    model, generator = build(config), torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data.mul_(1.6).add_(torch.randn(weight.shape, generator=generator), alpha=0.1)
+    return model.eval()
+
+
+def converted(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str = "float32") -> CTranslate2Engine:
+    conversion.convert(model, config, folder, compute_type)
+    return CTranslate2Engine(folder, compute_type, config, threads=1)
+
+
+def search(engine: Engine, sources: list[list[int]], limit: int, **options: float) -> list[tuple[float, list[int]]]:
+    """The best of each sentence."""
+    config = replace(DecodeConfig(), **options)
+    [found] = engine.search([Request([""] * len(sources), sources, [limit] * len(sources))], config, 1)
+    return [(best.score, best.tokens) for [best] in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_converted_model_is_the_same_model(kind, tmp_path):
+    model = lively(KINDS[kind])
+    ours, theirs = TorchEngine([model]), converted(model, KINDS[kind], tmp_path)
+    targets = [source[::-1] for source in SOURCES]
+    assert theirs.log_probs(SOURCES, targets) == pytest.approx(ours.log_probs(SOURCES, targets), rel=1e-4, abs=1e-3)
+    expected, found = (search(engine, SOURCES, 25, beam_size=1) for engine in (ours, theirs))
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+    beams = search(theirs, SOURCES, 25, beam_size=4, length_penalty=1.0)  # whose end has another rule than ours
+    scored = ours.log_probs(SOURCES, [tokens for _, tokens in beams])
+    reported = [score * penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
+    assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
+
+
+OPEN = """
+from pathlib import Path
+from transduce.config.schema import ModelConfig
+from transduce.decoding.engines.ct2.engine import CTranslate2Engine
+CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
+"""
+
+
+@pytest.mark.skipif(not machine.features() >= machine.AVX512, reason="no AVX-512")
+def test_it_has_the_widest_registers_unless_told_otherwise(tmp_path):
+    converted(lively(SMALL), SMALL, tmp_path)
+    others = {name: value for name, value in os.environ.items() if not name.startswith("CT2")}
+    command = [sys.executable, "-c", OPEN.format(folder=str(tmp_path))]
+    for told in ({}, {"CT2_FORCE_CPU_ISA": "AVX2"}):
+        environment = others | {"CT2_VERBOSE": "1"} | told
+        said = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=True).stderr
+        assert f"Selected ISA: {told.get('CT2_FORCE_CPU_ISA', 'AVX512')}\n" in said
+
+
+numbers = st.floats(-100, 100, width=32)
+
+
+@given(st.data(), st.integers(1, 5), st.integers(2, 40), st.integers(1, 5), st.booleans())
+def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(data, rows, inputs, outputs, has_bias):
+    def draw(*shape: int) -> torch.Tensor:
+        size = math.prod(shape)
+        return torch.tensor(data.draw(st.lists(numbers, min_size=size, max_size=size))).view(shape)
+
+    layer, x = torch.nn.Linear(inputs, outputs, bias=has_bias), draw(rows, inputs)
+    layer.weight.data = draw(outputs, inputs)
+    holder = torch.nn.Sequential(layer)
+    with torch.inference_mode():
+        exact = layer(x)
+        found = quantise(holder)(x)
+        assert torch.equal(holder(x[:1]), found[:1])  # whatever else is in the batch
+    half_x = x.abs().amax(1, keepdim=True) / 254
+    half_w = layer.weight.abs().amax(1) / 254
+    off = half_x * layer.weight.abs().sum(1) + half_w * x.abs().sum(1, keepdim=True) + half_x * half_w * inputs
+    assert ((found - exact).abs() <= off * 1.001 + 1e-3).all()
+
+
+FAMILIES = {
+    **KINDS,
+    "experts": replace(SMALL, experts=4, experts_per_token=2),
+    "window": replace(SMALL, window=2),
+    "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
+    "convolutional": replace(SMALL, kind="convolutional"),
+    "bytenet": replace(SMALL, kind="bytenet"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_in_8_bits_is_nearly_the_same_model(family):
+    model = build(FAMILIES[family]).eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    targets = [source[::-1] for source in SOURCES]
+    own, rounded = TorchEngine([model]), TorchEngine([quantise(copy.deepcopy(model))])
+    exact, found = own.log_probs(SOURCES, targets), rounded.log_probs(SOURCES, targets)
+    assert found != exact
+    for one, other, target in zip(exact, found, targets, strict=True):
+        assert abs(one - other) / (len(target) + 1) < 0.05
+    alone = [rounded.log_probs([source], [target])[0] for source, target in zip(SOURCES, targets, strict=True)]
+    assert found == pytest.approx(alone, abs=0.05)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert search(rounded, SOURCES, 12, beam_size=2)
+
+
+def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):
+    model = lively(SMALL)
+    ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
+    long = torch.randint(4, 40, (700,), generator=GENERATOR).tolist()
+    assert theirs.max_positions == POSITIONS
+    assert theirs.log_probs([long], [long]) == pytest.approx(ours.log_probs([long], [long]), rel=1e-4)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_what_reaches_the_limit_is_made_to_end_and_scored_as_such(limit, tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
+    ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
+    expected, found = (search(engine, SOURCES, limit, beam_size=1) for engine in (ours, theirs))
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+
+
+def test_converting_does_not_touch_the_model(tmp_path):
+    model = lively(SMALL)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    converted(model, SMALL, tmp_path, "int8")
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_no_special_piece_is_proposed(tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[[0, 1, 3]] *= 5  # logits of PAD, BOS and UNK are often the highest
+    engine = converted(model, SMALL, tmp_path)
+    [free] = engine._translator.translate_batch([["5", "6", "2"]], beam_size=1, max_decoding_length=30)
+    assert {"0", "1", "3"} & {*free.hypotheses[0]}
+    [(_, tokens)] = search(engine, [[5, 6]], 30, beam_size=1)
+    assert tokens and min(tokens) >= 4
+
+
+def test_alternatives_that_are_cut_are_different(tmp_path):
+    engine, config = converted(lively(SMALL), SMALL, tmp_path), DecodeConfig(beam_size=4)
+    [found] = engine.search([Request([""] * 7, SOURCES, [1, 2, 2, 3, 4, 5, 20])], config, 4)
+    for hypotheses, limit in zip(found, [1, 2, 2, 3, 4, 5, 20], strict=True):
+        assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses) >= 1
+        assert max(len(each.tokens) for each in hypotheses) <= limit
+
+
+# -- the cache --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has begun to learn to reverse words."""
+    folder = tmp_path_factory.mktemp("engines")
+    options = {
+        "data.corpora": [{"files": list(write_texts(folder, "train", 300, seed=0))}],
+        "data.vocab_size": 300,
+        "data.max_tokens": 256,
+        "data.holdout": 20,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "model.d_model": 32,
+        "model.d_ff": 64,
+        "model.num_heads": 2,
+        "train.steps": 150,
+        "train.warmup": 50,
+        "train.save_every": 50,
+        "train.validate_every": 150,
+        "train.threads": 1,
+    }
+    return transduce.train(options, str(folder / "model")).folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(making, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
+    return tmp_path / "cache" / "transduce" / "engines"
+
+
+def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
+    for model in trained, trained / ".." / trained.name:
+        translator = transduce.load(model)
+        assert translator.engine.name.startswith("CTranslate2, ")
+    said = capfd.readouterr().err
+    assert said.count("Making a fast engine") == 1 and "20 sentences are translated as by our own search" in said
+    [kept] = cache.iterdir()
+    check = json.loads((kept / "check.json").read_text())
+    assert check["sentences"] == 20 and check["worse"] <= making.TOLERANCE
+    sources = reverse_texts(40, seed=3)[0]
+    exact = transduce.load(trained, engine="torch")
+    scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
+    ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
+    assert theirs > ours - 0.5
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd):
+    sources = reverse_texts(40, seed=3)[0]
+    free = transduce.load(trained, engine="ctranslate2")
+    monkeypatch.setattr(shortlist, "COMMON", 20)
+    for _ in range(2):
+        bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
+    assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
+    assert len(list(cache.iterdir())) == 2 and capfd.readouterr().err.count("Learning from") == 1
+    learnt = shortlist.learn(open_prepared(trained / "data").mixture, free.tokenizer.source_size, joint=True)
+    for source in sources:
+        [row] = free.tokenizer.encode_source([source])
+        [[found]] = bound.engine.search([Request([source], [row], [9])], replace(bound.config, shortlist=True), 1)
+        assert set(found[0].tokens) <= set(learnt.common).union(*(learnt.pieces[piece] for piece in row))
+
+
+@pytest.mark.usefixtures("cache")
+def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tmp_path, capfd):
+    shutil.copytree(trained, tmp_path / "model", ignore=shutil.ignore_patterns("data"))
+    options = {"decode.shortlist": True}
+    assert transduce.load(tmp_path / "model", options).engine.name == "torch"
+    said = capfd.readouterr().err
+    assert f"there is no {tmp_path / 'model' / 'data'}" in said and "chooses from all pieces" in said
+    with pytest.raises(UserError, match="is learnt from what a model was trained on"):
+        transduce.load(tmp_path / "model", options, engine="ctranslate2")
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_kept_engine_translates_without_torch(trained):
+    transduce.load(trained)
+    code = f"import sys, transduce; print(transduce.load({str(trained)!r}).translate(['a b'])[0].text); "
+    found = subprocess.run(
+        [sys.executable, "-c", code + "print('torch' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines()[-1] == "False" and "Making" not in found.stderr
+
+
+def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(trained, cache, tmp_path, capfd):
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    transduce.load(trained)
+    [kept] = cache.iterdir()
+    damaged = bytearray((kept / "model.bin").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (kept / "model.bin").write_bytes(damaged)
+    transduce.load(trained).translate(["a b"])
+    assert [path.name for path in cache.iterdir()] == [kept.name]
+    assert capfd.readouterr().err.count("Making a fast engine") == 2
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps(manifest))  # other bytes: as good as another model
+    transduce.load(other)
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch, capfd):
+    """One matrix of the converted model is wrong: it must be noticed, and our own search must take its place."""
+
+    def damaged(model: Seq2Seq, *rest: object) -> None:
+        kept = model.decoder[0].feed_forward.out.weight
+        before = kept.data.clone()
+        kept.data.normal_(std=2.0, generator=torch.Generator().manual_seed(0))
+        convert(model, *rest)
+        kept.data.copy_(before)
+
+    convert = conversion.convert
+    monkeypatch.setattr(making, "convert", damaged)
+    assert transduce.load(trained).engine.name == "torch"
+    assert "Our own search is used." in capfd.readouterr().err
+    monkeypatch.setattr(making, "convert", convert)
+    assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
+    assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
+    with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
+        transduce.load(trained, engine="ctranslate2")
+
+
+def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert transduce.load(trained).engine.name == "torch"
+    assert "There is no fast engine, it can't be made: " in capfd.readouterr().err
+    assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
+    assert "made for this once" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), RuntimeError("no home")])
+def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, trained, cache, monkeypatch, capfd):
+    monkeypatch.setattr(fast, "_make", lambda *_: (_ for _ in ()).throw(error))
+    assert transduce.load(trained).engine.name == "torch"
+    assert f"it can't be made: {error}" in capfd.readouterr().err
+    with pytest.raises(UserError, match="can't have the engine ctranslate2: it can't be made: "):
+        transduce.load(trained, engine="ctranslate2")
+    assert not list(cache.iterdir())
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_processor_without_int8_has_float32(trained, monkeypatch):
+    class Limited(CTranslate2Engine):
+        def __init__(self, folder: Path, compute_type: str, *rest: int):
+            if compute_type == "int8":
+                raise ValueError("Requested int8 compute type")
+            super().__init__(folder, compute_type, *rest)
+
+    for module in fast, making:
+        monkeypatch.setattr(module, "CTranslate2Engine", Limited)
+    assert transduce.load(trained).engine.name == "CTranslate2, float32"
+
+
+def test_an_engine_that_nothing_was_compared_for_is_not_used():
+    check = making._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
+    assert check.sentences == 0 and not check.worse <= making.TOLERANCE
+
+
+def test_who_was_first_is_believed(trained, cache):
+    transduce.load(trained)
+    [kept] = cache.iterdir()
+    assert fast._make(trained, describe(trained).config, kept, 1) == fast._kept(kept)
+    assert [each.name for each in cache.iterdir()] == [kept.name]
+
+
+def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
+    for name, age in {".abc.aside-1": 2 * fast.LEFT, ".abc.aside-2": 0}.items():
+        (cache / name).mkdir(parents=True)
+        (cache / name / "model.bin").touch()
+        os.utime(cache / name, (time.time() - age,) * 2)
+    transduce.load(trained)
+    assert [path.name for path in cache.glob(".*")] == [".abc.aside-2"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"kind": "recurrent"}, r"it knows Transformers only, not model\.kind = recurrent"),
+        ({"experts": 4}, r"it knows no experts \(model\.experts\)"),
+        ({"window": 3}, r"it does not know model\.window = 3"),
+        ({"attention": "additive"}, r"it does not know model\.attention = additive"),
+        ({"d_k": 3}, r"it does not know model\.d_k = 3"),
+    ],
+)
+def test_models_that_it_does_not_know_are_refused_by_option(changed, why, trained):
+    config = RunConfig(model=replace(SMALL, **changed))
+    assert re.fullmatch(why, fast.refusal(config, trained))
+
+
+def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatch):
+    assert transduce.load([trained, trained]).engine.name == "torch"
+    with pytest.raises(UserError, match="can't have the engine ctranslate2: it is for one model, not an ensemble"):
+        transduce.load([trained, trained], engine="ctranslate2")
+    monkeypatch.setattr(loading, "has_gpu", lambda: True)
+    assert transduce.load(trained).engine.name == "torch"
+    assert not cache.exists()
+    assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
+
+
+@pytest.mark.usefixtures("cache")
+def test_without_the_package_our_own_search_is_used(trained, monkeypatch):
+    monkeypatch.setattr(fast, "find_spec", lambda _: None)
+    assert transduce.load(trained).engine.name == "torch"
+    with pytest.raises(UserError, match=r"pip install 'transduce\[fast\]'"):
+        transduce.load(trained, engine="ctranslate2")

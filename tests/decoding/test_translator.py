@@ -1,0 +1,290 @@
+"""The laws of translation: lines in = lines out, in order, whatever the lines are."""
+
+import copy
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from transduce.config.schema import PAD, DecodeConfig, ModelConfig
+from transduce.decoding import translator as translator_module
+from transduce.decoding.engines.ct2.convert import convert
+from transduce.decoding.engines.ct2.engine import CTranslate2Engine
+from transduce.decoding.engines.int8 import quantise
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import BLANK, CUT, Scored, Translator, batches, shared_tokenizer
+from transduce.model.batch import make_batch
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq, target_log_probs
+from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
+
+WORDS = {"dog": "Hund", "cat": "Katze", "house": "Haus", "red": "rot", "big": "groß", "sees": "sieht"}
+CONFIG = DecodeConfig(beam_size=4, max_extra_tokens=4, max_tokens=128)
+
+
+def german(text: str) -> str:
+    return " ".join(WORDS[word] for word in text.split())
+
+
+def phrases(count: int, seed: int) -> list[str]:
+    choice = random.Random(seed)
+    return [" ".join(choice.choices(list(WORDS), k=choice.randint(1, 3))) for _ in range(count)]
+
+
+SOURCES = phrases(300, seed=1)
+TARGETS = [german(text) for text in SOURCES]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
+
+
+def model_config(tokenizer: Tokenizer) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=tokenizer.target_size,
+        d_model=32,
+        d_ff=64,
+        num_heads=4,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        dropout=0.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer: Tokenizer) -> Seq2Seq:
+    """A model that has learnt to translate word for word; two seconds of training."""
+    model, steps, choice = build(model_config(tokenizer)), 200, random.Random(2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
+    sources, targets = tokenizer.encode_source(SOURCES), tokenizer.encode_target(TARGETS)
+    for _ in range(steps):
+        chosen = choice.sample(range(len(SOURCES)), 32)
+        batch = make_batch([sources[i] for i in chosen], [targets[i] for i in chosen])
+        log_probs = target_log_probs(model(batch.src, batch.tgt_in), batch.tgt_out)
+        loss = -log_probs[batch.tgt_out != PAD].sum() / batch.num_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model
+
+
+def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -> Translator:
+    return Translator(TorchEngine(models), tokenizer, config)
+
+
+@pytest.fixture(scope="module", params=["torch", "int8", "ctranslate2"])
+def translator(
+    model: Seq2Seq, tokenizer: Tokenizer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Translator:
+    """All engines obey the same laws."""
+    if request.param == "torch":
+        return own([model], tokenizer, CONFIG)
+    if request.param == "int8":
+        return own([quantise(copy.deepcopy(model))], tokenizer, CONFIG)
+    folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
+    convert(model, config, folder, "float32")
+    return Translator(CTranslate2Engine(folder, "float32", config, threads=2), tokenizer, CONFIG)
+
+
+def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokenizer):
+    translator, before = own([model], tokenizer, CONFIG), torch.get_num_threads()
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        try:
+            found.append(translator.translate(SOURCES, n_best=3))
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(before)
+    texts = [[(each.text, *(other.text for other in each.alternatives)) for each in row] for row in found]
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_it_translates(translator):
+    translations = translator.translate(SOURCES)
+    right = sum(translation.text == text for translation, text in zip(translations, TARGETS, strict=True))
+    assert right >= 0.95 * len(SOURCES)
+    assert {translation.flags for translation in translations} == {()}
+
+
+blanks = st.sampled_from(["", " ", "   ", "\t", "\u3000", "\u2028", "\r"])
+lines = st.one_of(
+    blanks,
+    st.sampled_from(SOURCES),
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts=st.lists(lines, max_size=6))
+@example(["0\U00010000", "0eno"])  # of which one may be longer, and the other goes on to its limit
+def test_lines_in_are_lines_out_in_order(translator, texts):
+    together = translator.translate(texts, n_best=2)
+    assert len(together) == len(texts)
+    for text, translation in zip(texts, together, strict=True):
+        [alone] = translator.translate([text], n_best=2)
+        assert translation.text == alone.text
+        assert translation.score == pytest.approx(alone.score, abs=1e-4)
+        assert "\n" not in translation.text
+        assert translation.text not in [other.text for other in translation.alternatives]
+        assert (translation == BLANK) == (not text.strip())
+    assert list(translator.translate_lines(iter(texts), n_best=2)) == together
+
+
+def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
+    translator = own([model], tokenizer, CONFIG)
+    monkeypatch.delattr(type(model), "encode")
+    assert translator.translate(["", "  ", "\t\r"]) == [BLANK] * 3
+    assert translator.score(["", " "], ["", "\t"]) == [Scored(0.0, 0, 0.0)] * 2
+    with pytest.raises(NotImplementedError):
+        translator.translate(["dog"])
+
+
+def test_what_is_repeated_is_searched_once(translator, monkeypatch):
+    asked: list[str] = []
+    search = translator.engine.search
+    monkeypatch.setattr(
+        translator.engine,
+        "search",
+        lambda requests, *rest: [asked.extend(each.texts) for each in requests] and search(requests, *rest),
+    )
+    found = translator.translate(["dog", "red house", "", "dog", "dog "])
+    assert sorted(asked) == ["dog", "dog ", "red house"]
+    assert found[0] == found[3] and found[2] == BLANK
+
+
+def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):
+    monkeypatch.setattr(translator_module, "CHUNK", 5)
+    found = itertools.islice(translator.translate_lines(itertools.cycle(SOURCES)), 12)
+    assert [translation.text for translation in found] == [t.text for t in translator.translate(SOURCES[:12])]
+    with pytest.raises(UserError, match="Text 7 "):
+        list(translator.translate_lines(["dog"] * 6 + ["dog\ncat"]))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_the_score_of_a_translation_is_the_reported_one(model, tokenizer, alpha):
+    translator = own([model], tokenizer, replace(CONFIG, length_penalty=alpha))
+    texts = ["", *phrases(30, seed=4)]
+    translations = translator.translate(texts)
+    scores = translator.score(texts, [translation.text for translation in translations])
+    assert [s.score for s in scores] == pytest.approx([t.score for t in translations], abs=1e-4)
+    assert [s.num_tokens for s in scores[1:]] == [len(t.tokens) + 1 for t in translations[1:]]
+    if alpha == 0:
+        assert [s.log_prob for s in scores] == [s.score for s in scores]
+    wrong = translator.score(texts[1:], ["Haus Haus Haus Haus"] * 30)
+    assert all(bad.log_prob < good.log_prob - 1 for bad, good in zip(wrong, scores[1:], strict=True))
+
+
+def test_alternatives_are_the_next_best(translator):
+    [best] = translator.translate(["red house"], n_best=4)
+    ranked = [best, *best.alternatives]
+    assert [t.score for t in ranked] == sorted((t.score for t in ranked), reverse=True)
+    assert len({t.text for t in ranked}) == 4
+    assert not any(t.alternatives for t in best.alternatives)
+    assert replace(best, alternatives=()) == translator.translate(["red house"])[0]
+
+
+def test_a_translation_that_is_cut_says_so(model, tokenizer):
+    texts = ["red house", "big dog sees"]
+    short = own([model], tokenizer, replace(CONFIG, max_extra_tokens=-1))
+    for translation, limit in zip(short.translate(texts), [1, 2], strict=True):
+        assert translation.flags == (CUT,)
+        assert len(translation.tokens) == limit
+
+
+def test_dropout_is_off_although_the_model_was_training(tokenizer):
+    torch.manual_seed(1)
+    model = build(replace(model_config(tokenizer), dropout=0.5))
+    translator = own([model], tokenizer, CONFIG)
+    found = []
+    for _ in range(2):
+        model.train()
+        found.append((translator.translate(SOURCES[:3]), translator.score(SOURCES[:3], TARGETS[:3])))
+    assert found[0] == found[1]
+
+
+def test_an_ensemble_is_the_mean_of_its_models(model, tokenizer):
+    other = build(model_config(tokenizer), seed=9)
+    both = own([model, other], tokenizer, CONFIG)
+    alone = [own([each], tokenizer, CONFIG) for each in (model, other)]
+    # The mean is taken token by token; an empty target has one, its end.
+    log_probs = [translator.score(["red house"], [""])[0].log_prob for translator in alone]
+    mean = torch.tensor(log_probs, dtype=torch.float64).exp().mean().log().item()
+    assert both.score(["red house"], [""])[0].log_prob == pytest.approx(mean, abs=1e-5)
+    twins = own([model, model], tokenizer, CONFIG)
+    assert [t.text for t in twins.translate(SOURCES)] == [t.text for t in alone[0].translate(SOURCES)]
+
+
+def test_an_ensemble_needs_one_vocabulary(tokenizer):
+    again = Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
+    assert shared_tokenizer([tokenizer, again], ["a", "b"]) is tokenizer
+    other = Tokenizer.train(TARGETS, TARGETS, vocab_size=340)
+    with pytest.raises(UserError, match=r"^models/b has another vocabulary than models/a"):
+        shared_tokenizer([tokenizer, other], ["models/a", "models/b"])
+
+
+def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
+    config = replace(model_config(tokenizer), positions="learned", max_positions=4)
+    translator = own([build(config)], tokenizer, CONFIG)
+    texts = ["red house dog", "red"]  # three tokens and EOS fill the positions, and so do BOS and three tokens
+    assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
+    assert len(translator.score(texts, texts)) == 2
+    for ask in (
+        lambda: translator.translate(["red", "", "red house dog sees"]),
+        lambda: translator.score(["red", "", "red house dog sees"], ["", "", "red"]),
+        lambda: translator.score(["red", "", "red"], ["", "", "rot Haus Hund sieht"]),
+    ):
+        with pytest.raises(UserError, match=r"text 3 has 4 tokens.* for 3;"):
+            ask()
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokenizer, tmp_path):
+    config = replace(model_config(tokenizer), positions=positions, max_positions=4)
+    model = build(config)
+    convert(model, config, tmp_path, "float32")
+    engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
+    with pytest.raises(UserError, match="split it into shorter ones") as refused:
+        Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model])).translate(["red " * 5000])
+    assert ("--engine torch" in str(refused.value)) == (positions == "sinusoidal")
+
+
+def test_mistakes_are_sentences(translator):
+    with pytest.raises(UserError, match="Text 2 holds a line break"):
+        translator.translate(["dog", "a\nb"])
+    with pytest.raises(UserError, match=r"from 1 to decode.beam_size \(4\), not 5"):
+        translator.translate(["dog"], n_best=5)
+    with pytest.raises(UserError, match="2 sources but 1 targets"):
+        translator.score(["dog", "cat"], ["Hund"])
+    with pytest.raises(TypeError):
+        translator.translate("dog")
+
+
+def test_damaged_weights_are_named(tokenizer):
+    model = build(model_config(tokenizer))
+    next(model.parameters()).data.fill_(torch.nan)
+    with pytest.raises(UserError, match="weights are damaged"):
+        own([model], tokenizer, CONFIG).translate(["dog"])
+
+
+@given(lengths=st.lists(st.integers(1, 30), max_size=40), budget=st.integers(0, 80))
+def test_every_place_is_in_one_batch_within_the_budget(lengths, budget):
+    found = list(batches(lengths, budget))
+    assert sorted(itertools.chain.from_iterable(found)) == list(range(len(lengths)))
+    for batch in found:
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+
+
+def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
+    small = own([model], tokenizer, replace(CONFIG, max_tokens=2))
+    expected = own([model], tokenizer, CONFIG).translate(SOURCES[:5])
+    assert [t.text for t in small.translate(SOURCES[:5])] == [t.text for t in expected]

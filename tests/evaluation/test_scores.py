@@ -1,0 +1,117 @@
+"""Scores by hand, and what makes them comparable: signatures, intervals, unchanged input."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.evaluation.perplexity import perplexity
+from transduce.evaluation.scores import compare, score
+from transduce.system.errors import UserError
+
+REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
+GOOD = ["the cat sat on the mat", "a dog runs in a garden", "she reads a long book"]
+BAD = ["cat the", "garden dog in a", "book"]
+
+
+def by_name(hypotheses, references, **options):
+    return {found.name: found for found in score(hypotheses, references, **options)}
+
+
+def test_bleu_by_hand():
+    found = by_name(["the cat sat on mat"], ["the cat sat on the mat"])["BLEU"]
+    # n-grams found / n-grams there: 5/5, 3/4, 2/3, 1/2; five words for six.
+    precision = (5 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
+    assert found.value == pytest.approx(100 * math.exp(1 - 6 / 5) * precision)
+    assert "tok:13a" in found.signature
+    assert "version:" in found.signature
+
+
+def test_ter_by_hand():
+    assert by_name(["the cat sat on mat"], ["the cat sat on the mat"])["TER"].value == pytest.approx(100 / 6)
+
+
+def test_chrf_by_hand():
+    # One of two characters and none of one pair; neither side has anything longer.
+    assert by_name(["ab"], ["ac"])["chrF2"].value == pytest.approx((50 + 0) / 2)
+
+
+def test_a_perfect_output():
+    found = by_name(REFERENCES, REFERENCES)
+    assert [(name, round(s.value, 9), round(s.low, 4), round(s.high, 4)) for name, s in found.items()] == [
+        ("BLEU", 100, 100, 100),
+        ("chrF2", 100, 100, 100),
+        ("TER", 0, 0, 0),
+    ]
+
+
+def test_intervals_hold_the_score_and_are_the_same_again():
+    hypotheses, references = GOOD * 20 + BAD * 20, REFERENCES * 40
+    found = score(hypotheses, references)
+    assert all(s.low < s.value < s.high for s in found)
+    assert all("bs:1000" in s.signature for s in found)
+    assert score(hypotheses, references) == found
+
+
+def test_an_interval_ends_where_scores_end():
+    hypotheses, references = ["a b c d e", "x", "y z w q v"], ["a b c d e", "u", "y z w q v"]
+    found = by_name(hypotheses, references)
+    assert all(0 <= each.low <= each.high for each in found.values())
+    assert found["BLEU"].high == found["chrF2"].high == 100
+
+
+def test_the_tokenisation_is_in_the_signature_and_counts():
+    hypotheses, references = ["Yes, he said so."], ["Yes , he said so ."]
+    tokenised, plain = (by_name(hypotheses, references, tokenize=name)["BLEU"] for name in ("13a", "none"))
+    assert (tokenised.value, "tok:none" in plain.signature) == (pytest.approx(100), True)
+    assert plain.value < 60
+    assert by_name(["abcd"], ["abcd"], tokenize="char")["BLEU"].value == pytest.approx(100)
+
+
+def test_two_outputs_are_compared():
+    found = compare(GOOD * 10, BAD * 10, REFERENCES * 10)
+    assert [c.name for c in found] == ["BLEU", "chrF2", "TER"]
+    assert all(c.p_value < 0.05 for c in found)
+    alone = by_name(GOOD * 10, REFERENCES * 10)
+    assert [c.first.value for c in found] == pytest.approx([alone[c.name].value for c in found])
+    assert [c.second.value for c in found] == pytest.approx([s.value for s in score(BAD * 10, REFERENCES * 10)])
+
+
+def test_an_output_does_not_differ_from_itself():
+    assert [c.p_value for c in compare(GOOD, GOOD, REFERENCES)] == [1.0, 1.0, 1.0]
+
+
+def test_mistakes_are_sentences():
+    with pytest.raises(UserError, match="There are 2 hypotheses but 3 references"):
+        score(GOOD[:2], REFERENCES)
+    with pytest.raises(UserError, match="2 hypotheses of the second output but 3 references"):
+        compare(GOOD, GOOD[:2], REFERENCES)
+    with pytest.raises(UserError, match="no tokenisation '13b'"):
+        score(GOOD, REFERENCES, tokenize="13b")
+    with pytest.raises(UserError, match="nothing to score"):
+        score([], [])
+
+
+def test_perplexity_by_hand():
+    # Two words in three pieces and an end, each one in eight; one word in one piece and an end, each one in two.
+    found = perplexity([4 * math.log(1 / 8), 2 * math.log(1 / 2)], [4, 2], ["zwei Wörter", "eins"])
+    assert found.per_token == pytest.approx(2 ** (14 / 6))
+    assert found.per_word == pytest.approx(2 ** (14 / 5))
+    assert (found.num_tokens, found.num_words) == (6, 5)
+
+
+def test_blank_lines_change_no_perplexity():
+    assert perplexity([-3.0, 0.0], [3, 0], ["a b", "  "]) == perplexity([-3.0], [3], ["a b"])
+    assert math.isnan(perplexity([], [], []).per_token)
+    assert perplexity([-1e6], [2], ["a"]).per_token == math.inf
+
+
+@given(st.lists(st.tuples(st.floats(-50, 0), st.integers(1, 20)), min_size=1, max_size=10), st.randoms())
+def test_perplexity_is_of_sums_and_not_of_sentences(sentences, random):
+    log_probs, counts = zip(*sentences, strict=True)
+    whole = perplexity(log_probs, counts, ["w"] * len(counts))
+    assert whole.per_token == pytest.approx(math.exp(-sum(log_probs) / sum(counts)))
+    random.shuffle(sentences)
+    log_probs, counts = zip(*sentences, strict=True)
+    assert perplexity(log_probs, counts, ["w"] * len(counts)) == whole

@@ -1,0 +1,166 @@
+"""Every family of models learns, trains, goes on, translates and is evaluated through the same commands."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import transduce
+from command_line import run
+from corpora import reverse_rows, reverse_texts, write_texts
+from transduce.config.schema import configure, parse_assignments
+from transduce.model.batch import make_batch
+from transduce.model.build import build
+from transduce.model.experts import Experts, balance_loss
+from transduce.model.recording import recording
+from transduce.training.update import forward
+
+FAMILIES = {
+    "transformer": [],
+    "dot products": ["model.attention=dot"],
+    "additive attention": ["model.attention=additive", "train.learning_rate=0.5"],
+    "window": ["model.window=4"],
+    "experts": ["model.experts=4", "model.experts_per_token=2", "model.expert_layers=2"],
+    "recurrent": ["model.kind=recurrent", "model.attention=additive"],
+    "recurrent, multiplicative": ["model.kind=recurrent", "model.attention=dot", "model.cell=gru"],
+    "convolutional": [
+        *("model.kind=convolutional", "model.num_encoder_layers=3", "model.num_decoder_layers=3"),
+        *("model.positions=learned", "train.learning_rate=0.5"),
+    ],
+    "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
+}
+SHAPE = [
+    *("data.vocab_size=320", "data.max_tokens=1024", "model.num_encoder_layers=2", "model.num_decoder_layers=2"),
+    *("model.d_model=64", "model.d_ff=128", "model.num_heads=4", "train.warmup=200", "train.threads=1"),
+    *("train.learning_rate=1.0", "model.dropout=0"),
+]
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A prepared corpus of reversed sentences, data, and the test texts."""
+    folder = tmp_path_factory.mktemp("families")
+    for seed, (name, count) in enumerate({"train": 20_000, "valid": 50, "test": 200}.items()):
+        write_texts(folder, name, count, seed, longest=6)
+    options = {
+        "data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}],
+        "data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")),
+        "data.vocab_size": 320,  # every word is a piece
+        "data.source": "ka",
+        "data.target": "zu",
+    }
+    from transduce.preparation.prepare import prepare
+
+    prepare(configure(options).data, folder / "data", vocab_size=lambda _: 320)
+    return folder
+
+
+def train(place: Path, out: Path, family: str, capsys: pytest.CaptureFixture[str], *more: str) -> None:
+    status, _, said = run(capsys, "train", "--train", place / "data", "--out", out, *SHAPE, *FAMILIES[family], *more)
+    assert status == 0, said
+
+
+@every_family
+def test_the_same_commands_serve_all(family, place, tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    every = ["train.save_every=2", "train.validate_every=4", "train.average=2"]
+    train(place, whole, family, capsys, *every, "train.steps=6")
+    train(place, parts, family, capsys, *every, "train.steps=4")
+    train(place, parts, family, capsys, *every, "train.steps=6")  # goes on
+    one, other = (load_file(folder / "model.safetensors") for folder in (whole, parts))
+    assert all(torch.equal(weight, other[name]) for name, weight in one.items()), "to the bit"
+    sources = reverse_texts(5, seed=9)[0]
+    translator = transduce.load(whole)
+    alone = [translator.translate([source])[0] for source in sources]
+    for together, single in zip(translator.translate([*sources, ""]), alone, strict=False):
+        assert together.text == single.text and together.score == pytest.approx(single.score, abs=1e-4)
+    files = place / "test.src", place / "test.tgt"
+    status, printed, said = run(capsys, "evaluate", whole, *files, "--ensemble", parts, "--json", "decode.beam_size=2")
+    assert status == 0, said
+    assert json.loads(printed)["sentences"] == 200
+
+
+@pytest.mark.slow
+@every_family
+def test_every_family_learns_to_reverse(family, place, tmp_path, capsys):
+    train(place, tmp_path / "model", family, capsys, "train.steps=1500", "train.cooldown=500", "train.average=1")
+    sources, targets = ((place / f"test.{side}").read_text().split("\n")[:-1] for side in ("src", "tgt"))
+    found = [translation.text for translation in transduce.load(tmp_path / "model").translate(sources)]
+    assert sum(map(str.__eq__, found, targets)) >= 0.95 * len(targets)
+
+
+@every_family
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_every_weight_of_every_family_has_a_gradient_in_either_precision(family, precision):
+    config = configure(parse_assignments([*SHAPE, *FAMILIES[family]]), {"train.precision": precision})
+    rows = reverse_rows(24, seed=1)
+    batch = make_batch(*zip(*rows, strict=True))
+    model = build(replace(config.model, vocab_size=14))
+    sums = forward(model, batch, config.train)
+    sums.loss.backward()
+    assert sums.loss.isfinite()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
+
+
+# -- experts ---------------------------------------------------------------------------------------------
+
+
+def test_experts_are_the_weighted_sum_of_the_best():
+    torch.manual_seed(1)
+    layer = Experts(configure({"model.d_model": 8, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 5}).model)
+    x = torch.randn(3, 4, 8)
+    with recording(attention=False) as record:
+        found = layer(x)
+    (routing,) = record.routing
+    for row, token in enumerate(x.flatten(0, 1)):
+        gates = layer.gate(token)
+        best = gates.topk(2).indices
+        assert set(best.tolist()) == set(routing.chosen[row].tolist())
+        shares = gates[best].softmax(-1)
+        expected = sum(share * layer.experts[i](token) for share, i in zip(shares, best.tolist(), strict=True))
+        torch.testing.assert_close(found.flatten(0, 1)[row], expected)
+
+
+def test_the_balance_loss_is_one_when_even_and_the_experts_when_not():
+    from transduce.model.recording import Routing
+
+    even = Routing(torch.full((8, 4), 0.25), torch.arange(8)[:, None] % 4)
+    uneven = Routing(torch.tensor([[1.0, 0, 0, 0]] * 8), torch.zeros(8, 1, dtype=torch.long))
+    assert balance_loss([even]).item() == pytest.approx(1)
+    assert balance_loss([uneven]).item() == pytest.approx(4)
+    assert balance_loss([even, uneven]).item() == pytest.approx(2.5)
+
+
+def test_the_loss_of_a_training_has_the_balance_in_it():
+    config = configure(parse_assignments([*SHAPE, *FAMILIES["experts"]]))
+    batch, model = make_batch(*zip(*reverse_rows(24, seed=1), strict=True)), build(replace(config.model, vocab_size=14))
+    without, little, much = (
+        forward(model, batch, replace(config.train, balance=weight)).loss.item() for weight in (0.0, 0.1, 0.2)
+    )
+    with recording(attention=False) as record:
+        model(batch.src, batch.tgt_in)
+    assert len(record.routing) == 2
+    assert little - without == pytest.approx(0.1 * batch.num_tokens * balance_loss(record.routing).item(), rel=1e-3)
+    assert much - without == pytest.approx(2 * (little - without), rel=1e-3)
+
+
+def test_balance_spreads_tokens():
+    """With a large weight, the gradient of the balance loss alone evens the experts out."""
+    options = {"model.d_model": 16, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 4, "model.vocab_size": 40}
+    model = build(configure(options, {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1}).model)
+    torch.manual_seed(1)
+    src, tgt = torch.randint(4, 40, (8, 12)), torch.randint(4, 40, (8, 12))
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
+    for _ in range(60):
+        with recording(attention=False) as record:
+            model(src, tgt)
+        loss = balance_loss(record.routing)
+        losses.append(loss.item())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert losses[-1] < 1 + 0.5 * (losses[0] - 1)

@@ -1,0 +1,57 @@
+"""What keeps a long computation from growing, and what the machine is."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from transduce.system.machine import cores, features, free_memory
+from transduce.training.start import has_bfloat16
+
+PRODUCTS = """
+import torch
+from pathlib import Path
+from transduce.system.machine import keep_few_kernels
+if {few}:
+    keep_few_kernels()
+torch.set_num_threads(1)
+weight = torch.ones(256, 256, dtype=torch.bfloat16)
+def after(first, last):
+    for rows in range(first, last):
+        torch.ones(rows, 256, dtype=torch.bfloat16) @ weight
+    return int(Path("/proc/self/statm").read_text().split()[1])  # pages in memory
+before = after(900, 1000)
+print(after(1000, 1500) - before)
+"""
+
+
+@pytest.mark.skipif(not has_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
+def test_products_of_many_shapes_take_no_more_memory():
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    many, few = (
+        int(subprocess.check_output([sys.executable, "-c", PRODUCTS.format(few=few)], env=kept))
+        for few in (False, True)
+    )
+    assert few < many / 4
+
+
+def test_a_container_has_no_more_than_it_is_given(tmp_path):
+    many, much = cores(tmp_path), free_memory(tmp_path)
+    for quota, found in ("max 100000", many), ("50000 100000", 1), (f"{many * 100_000} 100000", many):
+        (tmp_path / "cpu.max").write_text(f"{quota}\n")
+        assert cores(tmp_path) == found
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("file 300\ninactive_file 200\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory(tmp_path) > 1000 or much < 1000
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert free_memory(tmp_path) == 500
+
+
+def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
+    assert "avx2" in features(tmp_path / "cpuinfo")
+    assert "avx512f" not in features(tmp_path / "cpuinfo")
+    assert not features(tmp_path / "none")

@@ -1,0 +1,237 @@
+"""One symbol for each placeholder: the same on both sides of a pair, and put back where a model copies it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import run
+from corpora import reverse_texts
+from models import make_model
+from transduce.config.schema import STAND_INS, DataConfig
+from transduce.decoding.documents import LOST, Plan, translate_texts
+from transduce.decoding.loading import load
+from transduce.decoding.translator import Translation
+from transduce.preparation.prepare import open_prepared
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Origin, Pair
+from transduce.text.placeholder_tokens import both, stand_in, stand_in_pairs, strays
+from transduce.text.placeholders import intact, mask, original
+from transduce.text.placing import copied, restore
+from transduce.text.rules import PLACEHOLDERS
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.service import Service, Wish
+
+WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
+NAMES = ["{0}", "{1}", "%(name)s", "%s", "``x``", ":func:`open`", "https://a.b/c", "{{ limit }}", "&nbsp;"]
+TAGS = ["**bold**", "<b>{0}</b>", "<i>two words</i>", "`a <https://b.c>`_", "<br/>"]
+TEXTS = st.lists(st.sampled_from([*WORDS, *NAMES, *TAGS])).map(" ".join)
+
+
+def names(text: str) -> list[str]:
+    return [mark.opening for mark in mask(text).marks if mark.kind == "word"]
+
+
+@given(TEXTS)
+def test_a_stand_in_is_one_character_and_comes_back(text: str) -> None:
+    masked = stand_in(mask(text))
+    words = [mark for mark in masked.marks if mark.kind == "word"]
+    assert original(masked) == text
+    assert all(masked.text[mark.begin : mark.end] in STAND_INS and mark.end == mark.begin + 1 for mark in words)
+    assert [character for character in masked.text if character in STAND_INS] == [
+        masked.text[mark.begin] for mark in words
+    ]
+    assert stand_in(masked) == masked
+    assert copied(masked, masked.text)
+    assert intact(text, restore(masked, masked.text, ()).text, markup=False)
+
+
+@given(TEXTS)
+def test_equal_placeholders_have_equal_stand_ins(text: str) -> None:
+    masked = stand_in(mask(text))
+    given_to = {mark.opening: masked.text[mark.begin] for mark in masked.marks if mark.kind == "word"}
+    assert [given_to[name] for name in names(text)] == [each for each in masked.text if each in STAND_INS]
+    assert len(set(given_to.values())) == len(given_to)
+
+
+@given(st.permutations(NAMES).flatmap(lambda order: st.tuples(st.just(order), st.permutations(order))))
+def test_a_pair_has_the_same_on_both_sides(orders: tuple[list[str], list[str]]) -> None:
+    source, target = " und ".join(orders[0]), " and ".join(orders[1])
+    seen = both(source, target)
+    assert seen is not None
+    back = dict(zip(STAND_INS, orders[0], strict=False))
+    for shown, text in zip(seen, (source, target), strict=True):
+        assert "".join(back.get(character, character) for character in shown) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "seen"),
+    [
+        ("Open {0}.", "{0} öffnen.", ("Open ①.", "① öffnen.")),
+        ("{0}, {1}, {0}", "{1}{0}{0}", ("①, ②, ①", "②①①")),
+        ("a :term:`bit` or :func:`x`", "un :term:`octet <bit>` ou :func:`x`", ("a ① or ②", "un ① ou ②")),
+        ("**All** of <b>it</b>", "<b>Das</b> alles", ("All of it", "Das alles")),
+        ("no marks", "keine", ("no marks", "keine")),
+        ("Open {0}.", "Öffnen.", None),
+        ("Open it.", "{0} öffnen.", None),
+        ("{0} {0}", "{0}", None),
+        ("{0} and %s", "{0} und {0}", None),
+        (f"{STAND_INS[3]} and {{0}}", "{0}", None),
+    ],
+)
+def test_what_a_model_sees_of_a_pair(source: str, target: str, seen: tuple[str, str] | None) -> None:
+    shown = str.maketrans("①②", STAND_INS[:2])
+    assert both(source, target) == (seen and (seen[0].translate(shown), seen[1].translate(shown)))
+
+
+def test_pairs_that_differ_are_left_out_and_counted() -> None:
+    pairs = [Pair("a {0}", "b {0}", Origin("f", 1)), Pair("a {0}", "b", Origin("f", 2))]
+    report = Cleaning()
+    assert [pair.origin.line for pair in stand_in_pairs(pairs, report)] == [1]
+    assert report.lines == {PLACEHOLDERS: [Origin("f", 2)]}
+
+
+def assembled(text: str, *translations: str) -> Translation:
+    plan = Plan([text], "en", stand_ins=True)
+    return plan.assemble([Translation(each, -1.0, ()) for each in translations])[0]
+
+
+A, B, C = STAND_INS[:3]
+
+
+def test_a_sentence_has_its_own_stand_ins() -> None:
+    plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", stand_ins=True)
+    assert plan.sentences == [f"Open {A} with {B}.", "Open with.", f"Close {A}, {A}.", "Close,."]
+    made = plan.assemble([Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")])
+    assert (made[0].text, made[0].flags) == ("Mit %s {0}. {1}, {1} zu.", ())
+
+
+def test_what_a_model_makes_up_is_taken_out_and_told() -> None:
+    assert assembled("Open {0}.", f"Öffne {A} {B}.", "Öffne.").text.replace("{0}", "") in (
+        "Öffne .",
+        " Öffne.",
+        "Öffne.",
+    )
+    made = assembled("Open it.", f"Öffne {C} es{B}.")
+    assert (made.text, made.flags) == ("Öffne es.", (LOST,))
+    assert strays(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
+
+
+def test_a_text_that_holds_such_characters_keeps_them() -> None:
+    plan = Plan([f"A {B} here. And {{0}} there."], "en", stand_ins=True)
+    assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[0].text.startswith(f"A {B} here.")
+
+
+def test_a_text_may_be_one_sentence() -> None:
+    plan = Plan(["  One. Two. {0} ", " ", ""], None, stand_ins=True)
+    assert plan.sentences == [f"One. Two. {A}", "One. Two."]
+    assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == ["  {0} x ", " ", ""]
+
+
+# -- vocabularies and corpora -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_stand_ins_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:
+    texts = [f"a dog {A} runs ({B}) {word}" for word in ("here", "there", "fast", "home") * 5]
+    tokenizer = Tokenizer.train(texts, texts, vocab_size=360, joint=joint, kind=kind, stand_ins=STAND_INS)  # type: ignore[arg-type]
+    tokenizer.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.has_stand_ins and loaded.target_symbols() == {}
+    for text in (f"xx{A}yy {C}, ({B}) {STAND_INS[31]}", A, f"a{A}{A}b"):
+        [ids] = loaded.encode_target([text])
+        assert loaded.decode([ids]) == [text]
+        pieces = loaded.target_pieces(ids)
+        assert [piece for piece in pieces if set(piece) & set(STAND_INS)] == [c for c in text if c in STAND_INS]
+    assert not Tokenizer.train(texts, texts, vocab_size=360, joint=joint).has_stand_ins
+
+
+PO = 'msgid ""\nmsgstr "Language: de\\n"\n\n' + "\n".join(
+    f'msgid "word{n} and {{name}} see ``code{n}``"\nmsgstr "``code{n}`` und {{name}} sehen wort{n}"\n'
+    for n in range(60)
+)
+
+
+def prepared(folder: Path, name: str, capsys: pytest.CaptureFixture[str], *more: object) -> tuple[int, str]:
+    arguments = ("--from", "en", "--to", "de", "--out", folder / "data")
+    options = ["data.holdout=5"] if "--vocabulary" in more else ["data.holdout=5", "data.vocab_size=340"]
+    status, _, said = run(capsys, "prepare", "--train", folder / name, *arguments, *options, *more)
+    return status, said
+
+
+def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.po").write_text(PO + '\nmsgid "only {here}"\nmsgstr "nur"\n')
+    assert prepared(tmp_path, "a.po", capsys) == (0, "Reading the corpus, learning the vocabulary …\n")
+    data = open_prepared(tmp_path / "data")
+    assert data.facts.options["data.placeholders"] == "masked"
+    assert data.facts.left_out == {PLACEHOLDERS: 1}
+    assert data.tokenizer.has_stand_ins
+    for index in range(len(data.mixture)):
+        assert data.tokenizer.decode([data.mixture.target(index).tolist()])[0].startswith(f"{B} und {A} sehen wort")
+    assert all(f" and {A} see {B}" in pair.source for pair in data.valid())
+
+
+def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
+    assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
+    kept = open_prepared(tmp_path / "data")
+    assert kept.facts.options["data.placeholders"] == "kept" and not kept.tokenizer.has_stand_ins
+    before = (tmp_path / "data").rename(tmp_path / "before")
+    status, said = prepared(tmp_path, "a.tsv", capsys, "data.placeholders=masked")
+    assert status == 0 and open_prepared(tmp_path / "data").tokenizer.has_stand_ins
+    for vocabulary, asked in ((before, "masked"), (tmp_path / "data", "kept")):
+        status, said = prepared(tmp_path, "a.tsv", capsys, "--vocabulary", vocabulary, f"data.placeholders={asked}")
+        assert status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
+
+
+def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Folders that an earlier version wrote don't have the option."""
+    (tmp_path / "a.tsv").write_text("".join(f"word{n}\twort{n}\n" for n in range(60)))
+    assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
+    facts = json.loads((tmp_path / "data" / "preparation.json").read_text())
+    assert facts["options"].pop("data.placeholders") == "kept"
+    assert DataConfig().placeholders == "auto"
+
+
+def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):
+    """Whether it is written with the ones or with the others, and `score` says what `evaluate` says."""
+    model, written = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS), []
+    for name, text in {"raw.en": "a b {0}", "raw.de": "{0} b a", "seen.en": f"a b {A}", "seen.de": f"{A} b a"}.items():
+        (tmp_path / name).write_text(text + "\n")
+    for name in ("raw", "seen"):
+        files = tmp_path / f"{name}.en", tmp_path / f"{name}.de"
+        status, found, _ = run(capsys, "score", model, *files, "--json")
+        measured = json.loads(run(capsys, "evaluate", model, *files, "--json")[1])["perplexity"]
+        written.append(json.loads(found))
+        assert status == 0 and measured["num_tokens"] == written[-1]["num_tokens"]
+    assert written[0] == written[1]
+
+
+def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
+    """Which tries the beam's other hypotheses where the best one lacks something."""
+    model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS)
+    translator = load(model, engine="torch")
+    texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
+    served = Served("model", Direction("en", "de"), translator, 100)
+
+    async def ask(wish: Wish) -> list[Translation]:
+        service = Service({served.direction: served}, Limits())
+        service.batcher.start()
+        try:
+            return await service.translate(texts, served, wish)
+        finally:
+            await service.batcher.stop()
+
+    for alternatives in (0, 2):
+        expected = translate_texts(translator, texts, "en", longest=100, n_best=alternatives + 1)
+        found = asyncio.run(ask(Wish(alternatives)))
+        assert [each.text for each in found] == [each.text for each in expected]
+        assert [[each.text for each in one.alternatives] for one in found] == [
+            [each.text for each in one.alternatives] for one in expected
+        ]

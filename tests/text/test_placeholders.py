@@ -1,0 +1,309 @@
+"""What isn't text is found, taken out and put back: exactly once, properly nested, whatever a model says."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from transduce.text.inline import events
+from transduce.text.markup import attribute, pieces, speller
+from transduce.text.placeholders import (
+    Masked,
+    cut,
+    intact,
+    is_text,
+    mask,
+    original,
+    same_numbers,
+    whole_words,
+    without_words,
+)
+from transduce.text.placing import copied, restore
+from transduce.text.segments import split
+from transduce.wings.documents.reading import read_document
+
+WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
+PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]
+OTHERS = [":func:`x`", "`x`_", "https://a.b/c?d=e.", "mail@example.org", "<file>", "<br/>", "&nbsp;", "'{0}'", "({1})"]
+PAIRS = [("<b>", "</b>"), ('<a href="x>y">', "</a>"), ("**", "**"), ("`", " <https://a.b>`_"), ("<i>", "</i>")]
+BLANKS = st.sampled_from([" ", " ", " ", "", "  ", "\n", ". "])
+
+
+def inline(leaves: list[str], pairs: list[tuple[str, str]]) -> st.SearchStrategy[str]:
+    """Words with markup among and around them, properly nested."""
+
+    def around(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        joined = st.lists(st.tuples(inner, BLANKS), max_size=5).map(lambda each: "".join(a + b for a, b in each))
+        return st.tuples(st.sampled_from(pairs), joined).map(lambda each: each[0][0] + each[1] + each[0][1]) | joined
+
+    return st.recursive(st.sampled_from(leaves), around, max_leaves=12)
+
+
+PLAIN = inline([*WORDS, *PLACEHOLDERS, *OTHERS], PAIRS)
+TAGS = [
+    "<br>",
+    '<img src="a" alt=b>',
+    '<x id="1"/>',
+    "<code>ls -l</code>",
+    "<ph id='2'>&lt;p></ph>",
+    "<!-- no -->",
+    "&amp;",
+]
+HTML_PAIRS = [
+    *PAIRS[:2],
+    ("<g id='1'>", "</g>"),
+    ('<bpt id="1">&lt;b></bpt>', '<ept id="1"/>'),
+    ("<b>", ""),
+    ("", "</i>"),
+]
+MARKUP = inline([*WORDS, "{0}", "&eacute;t&eacute;", "&quot;", *TAGS], HTML_PAIRS)
+TRANSLATION = st.lists(st.sampled_from([*WORDS, "<", "&", "das", "ist"]), max_size=8).map(" ".join)
+HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
+WEIGHTS = st.floats(0, 1)
+
+
+@st.composite
+def links(draw: st.DrawFn, source: str, target: str) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
+    """Any links between the words of two texts."""
+    words = [[found.span() for found in re.finditer(r"\S+", text)] for text in (source, target)]
+    if not all(words):
+        return []
+    return draw(st.lists(st.tuples(st.sampled_from(words[0]), st.sampled_from(words[1]), WEIGHTS), max_size=8))
+
+
+@given(st.text() | PLAIN | MARKUP, st.booleans())
+def test_events_are_the_text(text: str, markup: bool) -> None:
+    assert "".join(event.raw for event in events(text, markup=markup)) == text
+
+
+@given(st.text(alphabet="<>/ab!-=\"'[] c&;") | MARKUP, st.booleans())
+def test_pieces_are_the_text(text: str, html: bool) -> None:
+    found = list(pieces(text, html=html))
+    assert [piece.begin for piece in found] == [0, *(piece.end for piece in found)][: len(found)]
+    assert not found or found[-1].end == len(text)
+    assert all(piece.begin < piece.end for piece in found)
+
+
+@given(st.text() | PLAIN)
+def test_masking_a_plain_text_is_undone(text: str) -> None:
+    assert original(mask(text)) == text
+
+
+@given(MARKUP)
+def test_masking_markup_is_undone_where_blanks_count(text: str) -> None:
+    assert original(mask(text, markup=True, preserve=True), speller(text)) == text
+
+
+@given(PLAIN)
+def test_a_text_in_sentences_is_the_text(text: str) -> None:
+    masked = mask(text)
+    sentences, separators = split(masked.text, "en")
+    spans, at = [], 0
+    for separator, sentence in zip(separators, sentences, strict=False):
+        at += len(separator) + len(sentence)
+        spans.append((at - len(sentence), at))
+    gaps, inside = cut(masked, whole_words(masked, spans))
+    assert "".join(gap + original(each) for gap, each in zip(gaps, [*inside, Masked("", ())], strict=True)) == text
+
+
+@given(st.data(), MARKUP)
+def test_markup_comes_back_exactly_once_and_nested(data: st.DataObject, text: str) -> None:
+    masked = without_words(mask(text, markup=True))
+    translation = data.draw(TRANSLATION)
+    restored = restore(masked, translation, data.draw(links(masked.text, translation)), speller(text))
+    assert intact(text, restored.text, markup=True)
+    rest = iter(mask(restored.text, markup=True).text)
+    assert all(character in rest for character in translation if not character.isspace())
+
+
+@given(st.data(), PLAIN)
+def test_placeholders_come_back_exactly_once(data: st.DataObject, text: str) -> None:
+    masked = without_words(mask(text))
+    assert not any(mark.kind == "word" for mark in masked.marks)
+    translation = data.draw(HARMLESS)
+    restored = restore(masked, translation, data.draw(links(masked.text, translation)))
+    raws = [mark.opening for mark in masked.marks] + [mark.closing for mark in masked.marks]
+    assert len(restored.text) >= len(translation) + sum(map(len, raws))
+    assert all(restored.text.count(raw) >= raws.count(raw) for raw in raws if raw)
+
+
+@given(st.data(), MARKUP)
+def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
+    masked = mask(text, markup=True)
+    assume(copied(masked, masked.text))  # not if it is part of a longer word
+    restored = restore(masked, masked.text, data.draw(links(masked.text, masked.text)), speller(text))
+    assert intact(text, restored.text, markup=True)
+
+
+@given(st.data(), PLAIN)
+def test_spans_move_with_their_words(data: st.DataObject, text: str) -> None:
+    masked = without_words(mask(text))
+    translation = data.draw(HARMLESS)
+    restored = restore(masked, translation, ())
+    for word in re.finditer(r"\w+", translation):
+        begin, end = restored.moved(word.span())
+        assert word.group()[0] in restored.text[begin:end] and word.group()[-1] == restored.text[end - 1]
+
+
+ENGLISH = "Click the big button to see all files."
+GERMAN = "Klicken Sie auf den großen Knopf, um alle Dateien zu sehen."
+WORDS_OF_BOTH = "Click Klicken, the den, big großen, button Knopf, see sehen., all alle, files. Dateien".split(", ")  # noqa: SIM905
+LINKED = [
+    ((ENGLISH.index(one), ENGLISH.index(one) + len(one)), (GERMAN.index(other), GERMAN.index(other) + len(other)), 1.0)
+    for one, other in map(str.split, WORDS_OF_BOTH)
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        (
+            "Click <b>the big button</b> to see <i>all files</i>.",
+            "Klicken Sie auf <b>den großen Knopf</b>, um <i>alle Dateien</i> zu sehen.",
+        ),
+        (
+            "Click the <a><b>big</b> button</a> to <i>see</i> all files.",
+            "Klicken Sie auf den <a><b>großen</b> Knopf</a>, um alle Dateien zu <i>sehen</i>.",
+        ),
+        (
+            "<b>Click the big button to see all files.</b>",
+            "<b>Klicken Sie auf den großen Knopf, um alle Dateien zu sehen.</b>",
+        ),
+        (
+            "Click the big button{0} to see all {1} files.",
+            "Klicken Sie auf den großen Knopf{0}, um alle {1} Dateien zu sehen.",
+        ),
+        (
+            "Click the big button to see all files {0}.",
+            "Klicken Sie auf den großen Knopf, um alle Dateien {0} zu sehen.",
+        ),
+    ],
+)
+def test_marks_follow_their_words(source: str, translation: str) -> None:
+    masked = without_words(mask(source))
+    assert masked.text == ENGLISH
+    restored = restore(masked, GERMAN, LINKED)
+    assert (restored.text, restored.guessed) == (translation, False)
+
+
+def test_words_may_begin_and_end_with_lines() -> None:
+    link = [((9, 16), (9, 16), 1.0)]
+    assert (
+        restore(mask("Function *_params* runs."), "Fonction _params court.", link).text == "Fonction *_params* court."
+    )
+
+
+def test_two_pairs_never_share_a_word() -> None:
+    restored = restore(mask("*a* *b* and many more words."), "Eins und zwei.", ())
+    assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
+
+
+def test_without_links_places_are_guessed_and_said_to_be() -> None:
+    restored = restore(mask("One <b>two</b> three four."), "Eins zwei drei vier.", ())
+    assert (restored.text, restored.guessed) == ("Eins <b>zwei</b> drei vier.", True)
+    assert not restore(mask("One two."), "Eins zwei.", ()).guessed
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Hello %(name)s, it's {0} %.2f%% of 100% done", ["%(name)s", "{0}", "%.2f%%"]),
+        ("Usage: <file> and <b>bold</b>", ["<file>", "<b>", "</b>"]),
+        ("See :func:`open` or ``x`` at https://a.b/c.", [":func:`open`", "``x``", "https://a.b/c"]),
+        ("a * b * c, 5 < 6 > 4 and x > 3", []),
+        ("Write to me@example.org, 100 % sure", ["me@example.org"]),
+        ("{{ limit }} or ${x} or {% if %}", ["{{ limit }}", "${x}", "{% if %}"]),
+    ],
+)
+def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
+    marks = [raw for mark in without_words(mask(text)).marks for raw in (mark.opening, mark.closing)]
+    assert sorted(filter(None, marks)) == sorted(masked)
+
+
+def test_words_are_taken_out_with_their_quotes_and_a_blank() -> None:
+    assert without_words(mask('Method "{method}" not allowed.')).text == "Method not allowed."
+    assert without_words(mask("{0} items, at most {1}.")).text == "items, at most."
+    assert without_words(mask("From {a}/{b}: {c}, {d}")).text == "From:,"
+
+
+def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
+    masked = mask("{0} and {0} or {1}")
+    assert copied(masked, "{0} oder {1}, {0}")
+    assert not copied(masked, "{0} oder {1}")
+    assert not copied(mask("run <code>ls</code>", markup=True), "also führe aus")
+    assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")
+
+
+def test_what_has_no_letters_is_no_text() -> None:
+    assert not is_text(mask("{0} 12 <b>%s</b> ... https://a.b"))
+    assert is_text(mask("{0} a"))
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "same"),
+    [
+        ("3.5 km", "3,5 km", True),
+        ("1,000.50", "1.000,50", True),
+        ("in 1,000 years", "in 1000 Jahren", True),
+        ("10 000 people", "10.000 Leute", True),
+        ("3.5", "35", False),
+        ("2 of 3", "2 von 4", False),
+        ("no number", "1 Zahl", False),
+    ],
+)
+def test_numbers(source: str, translation: str, same: bool) -> None:
+    assert same_numbers(source, translation) is same
+
+
+class Tags(HTMLParser):
+    """The tags as the standard library's parser sees them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(("start", tag, dict(reversed(attrs)).get("alt")))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append(("end", tag, None))
+
+
+NAMES = st.sampled_from(["b", "P", "img", "td", "h1"])
+VALUES = st.sampled_from(['"a > b"', "'it&amp;s'", "plain", '""'])
+ATTRIBUTES = st.lists(st.tuples(st.sampled_from(["alt", "ALT", "data-x"]), VALUES), max_size=3)
+STARTS = st.tuples(NAMES, ATTRIBUTES).map(lambda t: f"<{t[0]}{''.join(f' {name} = {value}' for name, value in t[1])}>")
+CHUNKS = (
+    STARTS
+    | NAMES.map(lambda name: f"</{name}>")
+    | st.sampled_from(["<!-- <b> -->", "5 < 6", "a>b", "<script>x</b></script>"])
+)
+
+
+@given(st.lists(CHUNKS).map(" ".join))
+def test_tags_are_those_that_the_standard_library_finds(text: str) -> None:
+    parser = Tags()
+    parser.feed(text)
+    parser.close()
+    found = []
+    for piece in pieces(text, html=True):
+        if piece.kind in ("open", "empty"):
+            found.append(("start", piece.name, attribute(text[piece.begin : piece.end], "alt")))
+        elif piece.kind == "close":
+            found.append(("end", piece.name, None))
+    assert found == parser.found
+
+
+HOSTILE = ["<a ", "<!--", "<b>", "{{", "%(", "`", "``a", "*a ", "&#", "<code>", "[a", "a@", "http://.", "'{0}", "<b> "]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", [*HOSTILE, "<br> ", ":a", ":a-", "1:11", '<a b="', "<a aaaa", "<p>a", "a. "])
+def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
+    for text in (part * 20_000, part * 5_000 + "</b>" * 5_000):
+        for markup in (False, True):
+            without_words(mask(text, markup=markup))
+        for name in ("a.html", "a.srt", "a.txt"):
+            read_document(text.encode(), name, "en", "de")

@@ -1,0 +1,54 @@
+"""What goes with a piece is learnt from pairs, and a search with a shortlist proposes nothing else."""
+
+import random
+
+import pytest
+
+from corpora import blocks
+from transduce.system.errors import UserError
+from transduce.tokens import shortlist
+from transduce.tokens.mixture import Mixture
+from transduce.tokens.shortlist import learn
+from transduce.tokens.store import TokenStore, write_store
+
+SIZE = 40
+OF = {piece: 4 + (7 * piece) % (SIZE - 4) for piece in range(4, SIZE)}  # its translation
+EVERYWHERE = SIZE + 1  # a piece of all targets
+
+
+@pytest.fixture
+def mixture(tmp_path):
+    """Word for word, in another order, with a word in front that nothing in the source is for."""
+    choice = random.Random(1)
+    sources = [choice.sample(range(4, SIZE - 2), k=choice.randint(1, 6)) for _ in range(400)]
+    rows = [(row, [EVERYWHERE, *sorted(OF[piece] for piece in row)], 0, line) for line, row in enumerate(sources, 1)]
+    write_store(tmp_path / "store", blocks([*rows, ([], [4], 0, 401), ([4] * 101, [5], 0, 402), ([4], [], 0, 403)]))
+    return Mixture([TokenStore.open(tmp_path / "store")], [1.0])
+
+
+def test_the_translation_of_a_piece_is_found(mixture, monkeypatch):
+    monkeypatch.setattr(shortlist, "COMMON", 1)
+    monkeypatch.setattr(shortlist, "BEST", 1)
+    found = learn(mixture, SIZE, joint=False)
+    assert found.common == [EVERYWHERE]
+    taught = [piece for piece in range(SIZE) if found.pieces[piece]]
+    assert taught == list(range(4, SIZE - 2))
+    assert all(found.pieces[piece] == [OF[piece]] for piece in taught)
+
+
+def test_a_piece_of_both_sides_may_go_over_as_it_is(mixture):
+    assert all(piece in each for piece, each in enumerate(learn(mixture, SIZE, joint=True).pieces))
+
+
+@pytest.mark.parametrize(("name", "value"), [("ENOUGH", 5), ("MOST", 1500)])
+def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, value):
+    monkeypatch.setattr(shortlist, "BLOCK", 10)
+    every = len(list(shortlist._pairs(mixture, SIZE)))
+    monkeypatch.setattr(shortlist, name, value)
+    assert every == 400 and 10 <= len(list(shortlist._pairs(mixture, SIZE))) < 200
+
+
+def test_a_corpus_without_pairs_to_learn_from_is_told(tmp_path):
+    write_store(tmp_path / "store", blocks([([4] * 101, [5], 0, 1), ([4], [], 0, 2)]))
+    with pytest.raises(UserError, match="at most 100 tokens a side, and there are none"):
+        learn(Mixture([TokenStore.open(tmp_path / "store")], [1.0]), SIZE, joint=False)

@@ -1,0 +1,379 @@
+"""Training by several processes learns what one does, and ends as one."""
+
+import contextlib
+import functools
+import math
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import together
+from command_line import run
+from corpora import TINY, changed, spelt, write_texts
+from transduce.config.schema import configure
+from transduce.model.build import build
+from transduce.preparation.prepare import prepare
+from transduce.system.errors import UserError
+from transduce.system.journal import Event, read_events
+from transduce.training import failure_detector
+from transduce.training.distributed import ALONE, Ranks, joined
+from transduce.training.failure_detector import Listener, call
+from transduce.training.update import dropout_seed
+from transduce.wings.paper.experiments import carry_out
+
+OPTIONS = {
+    **TINY,
+    "model.dropout": 0.1,
+    "train.steps": 50,
+    "train.warmup": 40,
+    "train.accumulate": 3,
+    "train.save_every": 20,
+    "train.validate_every": 10,
+    "train.patience": 0,
+}
+PATIENCE = 200  # seconds
+
+
+# -- what one process does --------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_each_micro_batch_counts_on_one_rank_and_all_make_as_many_passes(count, world):
+    turns = [Ranks(rank, world).turns(count) for rank in range(world)]
+    counted = [turn.place for each in turns for turn in each if turn.counts]
+    assert sorted(counted) == list(range(count))
+    assert {len(each) for each in turns} == {-(-count // world)}
+    for rank, each in enumerate(turns):
+        assert all(turn.place % world == rank for turn in each if turn.counts)
+        assert all(0 <= turn.place < count for turn in each)
+
+
+def test_alone_there_is_no_process_group():
+    with joined() as ranks:
+        assert ranks is ALONE
+        assert not torch.distributed.is_initialized()
+        model = build(together.MODEL)
+        assert ranks.wrap(model, shard=True, sparse=False, device=torch.device("cpu")) is model
+    assert [turn.place for turn in ALONE.turns(5)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("environment", "pattern"),
+    [
+        ({"WORLD_SIZE": "2"}, "RANK is ''.*start them with torchrun, or unset WORLD_SIZE"),
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
+        ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²'"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),
+        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"}, "MASTER_PORT is 65536; the last port is 65535"),
+    ],
+)
+def test_half_an_environment_is_refused(environment, pattern, monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=pattern), joined():
+        pass
+
+
+def test_other_commands_refuse_to_be_many(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
+    assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
+    with pytest.raises(UserError, match=r"transduce reproduce is one process, start it without"):
+        carry_out([], [1], tmp_path, 1.0)
+
+
+def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
+    command = ["train", "--train", *write_texts(tmp_path, "train", 50, seed=1), "--out", tmp_path / "out"]
+    for option, reason in (("model.kind=recurrent", "kind transformer"), ("model.experts=4", "experts")):
+        status, _, said = run(capsys, *command, "train.shard=true", option)
+        assert status == 2 and "train.shard is " in said and reason in said
+
+
+def test_strangers_and_the_dead_are_not_taken_for_ranks():
+    listener, found = Listener(["127.0.0.1"], 2), []
+    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", 30)))
+    thread.start()
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
+    port = listener.announcement.split(",")[1].strip()
+    for word in (b'["guess", 1, "Rank 1"]\n', '["ü", 1, "Rank 1"]\n'.encode(), b"\xff\n", b"0" * 2000):
+        with socket.create_connection(("127.0.0.1", int(port))) as stranger:
+            stranger.sendall(word)
+            with contextlib.suppress(ConnectionResetError):  # of what was not even read
+                assert stranger.recv(100) == b""
+    announcements = iter([stale, listener.announcement])
+    welcome = call(lambda: next(announcements), 1, 30)
+    thread.join()
+    assert (welcome.address, welcome.text) == ("127.0.0.1", "welcome")
+    welcome.failure_detector.close()
+    found[0].close()
+
+
+def test_who_does_not_come_is_not_waited_for_for_ever(monkeypatch, capfd):
+    monkeypatch.setattr(failure_detector, "SILENCE", 0.0)
+    with pytest.raises(UserError, match=r"Rank 0 \(.* has not heard of rank 1, 2 for 0 seconds; start all together"):
+        Listener(["127.0.0.1"], 3).accept("welcome", 0.05)
+    with pytest.raises(UserError, match=r"can't reach rank 0 at 127\.0\.0\.1, port 9"):
+        call(lambda: '[["127.0.0.1"], 9, "token"]', 1, 0.05)
+    told = "has not heard of rank 1, 2: was it killed, or never started? It is waited for"
+    assert capfd.readouterr().err.count(told) == 1
+
+
+def test_those_who_have_come_hear_why_it_ends(monkeypatch):
+    """Here, that there are two of one number."""
+    port = together.free_port()
+    listener = Listener(["127.0.0.1"], 3, port, "one of 3")
+    environment = {"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    knocks = [failure_detector.arrive() for _ in range(2)]
+    with pytest.raises(UserError, match=r"Rank 1 \(process .* is the second of its number"):
+        listener.accept("welcome", 30)
+    assert knocks[0].words.readline() == "welcome\n"
+    assert "is the second of its number" in knocks[0].words.readline()
+    with pytest.raises(UserError, match=r"Rank 0 on 127\.0\.0\.1 is gone without a word"):
+        knocks[1].enter(30)
+    with pytest.raises(UserError, match=f"can't listen at port {port}"):
+        monkeypatch.setenv("RANK", "0")
+        [failure_detector.arrive() for _ in range(2)]
+
+
+KILLED_EARLY = """
+import os, select, signal, sys
+from transduce.training.failure_detector import arrive
+arrival = arrive()
+if os.environ["RANK"] == "0":
+    select.select([arrival._server], [], [])  # somebody calls
+if os.environ["RANK"] == sys.argv[1]:
+    if sys.argv[1] == "0":
+        arrival._server.accept()[0].recv(1)  # and has said who it is
+    os.kill(os.getpid(), signal.SIGKILL)
+from transduce.training.distributed import joined
+with joined(arrival):
+    pass
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_who_is_killed_while_it_loads_is_missed_at_once(victim):
+    found = together.ends(together.start(2, "-c", KILLED_EARLY, victim))
+    status, said = found[1 - victim]
+    assert status == 1 and f"Rank {victim} " in said.splitlines()[-1] and "is gone without a word" in said
+    assert found[victim][0] == -signal.SIGKILL
+
+
+# -- what several do --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory) -> tuple[Path, dict[str, list[tuple[int, str]]]]:
+    """Gradients by two and three processes in a folder, and how the processes ended, each in another way."""
+    folder = tmp_path_factory.mktemp("gradients")
+    worlds = {"killed": 2, "error": 3}
+    started = {end: together.start(world, together.__file__, folder, end) for end, world in worlds.items()}
+    return folder, {end: together.ends(processes) for end, processes in started.items()}
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_any_number_of_ranks_has_the_same_gradient(world, computed):
+    """By DDP, of three ranks also sharded; what is left over of an update is any number of micro-batches."""
+    names = {"transformer/fsdp", "transformer/ddp"} if world == 3 else {f"{name}/ddp" for name in together.MODELS}
+    for rank in range(world):
+        everything = torch.load(computed[0] / f"{world}-{rank}.pt")
+        assert everything.keys() == names
+        for name, found in everything.items():
+            kind = name.partition("/")[0]
+            alone = alone_gradients(kind)
+            assert found.keys() == alone.keys()  # a weight that has no gradient has none
+            for count in together.COUNTS[kind]:
+                keys = [key for key in alone if key.startswith(f"{count}/") and not key.endswith("loss")]
+                one, other = (torch.cat([each[key].flatten() for key in keys]).double() for each in (alone, found))
+                assert (other - one).norm() <= 1e-6 * one.norm(), (name, count)
+                torch.testing.assert_close(found[f"{count}/loss"], alone[f"{count}/loss"], rtol=1e-6, atol=0)
+
+
+@functools.cache
+def alone_gradients(kind: str) -> dict[str, torch.Tensor]:
+    """Those of one process."""
+    return together.gradients(kind, ALONE)
+
+
+def test_who_is_killed_ends_all_with_a_cause(computed):
+    (status, said), (killed, _) = computed[1]["killed"]
+    assert (status, killed) == (1, -signal.SIGKILL)
+    assert said.startswith("transduce: Rank 1 (process ") and "is gone without a word: it was killed" in said
+
+
+def test_an_error_of_one_is_told_by_all(computed):
+    *others, (status, said) = computed[1]["error"]
+    assert status == 1 and "UserError: There is no room." in said
+    for status, said in others:
+        assert status == 1 and said.startswith("transduce: Rank 2 (process ")
+        assert said.endswith("ended: There is no room.\n")
+
+
+# -- whole trainings --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> list[str]:
+    """The command-line arguments of a small corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    train, valid = write_texts(folder, "train", 700, seed=1), write_texts(folder, "valid", 30, seed=2)
+    return ["--train", *train, "--valid", *valid]
+
+
+def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
+    """What stands behind `python`; a change is written train__steps=10."""
+    return ["-m", "transduce", "train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
+
+
+def succeed(world: int, *arguments: str) -> list[str]:
+    """Train with so many processes; returns what each said."""
+    found = together.ends(together.start(world, *arguments), PATIENCE)
+    assert [status for status, _ in found] == [0] * world, found
+    assert [said for _, said in found[1:]] == [""] * (world - 1)
+    return [said for _, said in found]
+
+
+def validations(out: Path) -> list[Event]:
+    """What the journal says of them."""
+    return [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+
+
+def curve(out: Path) -> list[tuple[int, float]]:
+    """Step and loss per token of every validation."""
+    return [(event["step"], math.log(event["perplexity"])) for event in validations(out)]
+
+
+def same_curve(one: Path, other: Path) -> bool:
+    """Whether two trainings learnt the same."""
+    steps, losses = zip(*curve(one), strict=True)
+    return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_any_number_of_ranks_learns_the_same_and_goes_on_as_another(corpus, tmp_path):
+    for world in (1, 2, 3):
+        succeed(world, *command(corpus, tmp_path / str(world)))
+    succeed(2, *command(corpus, tmp_path / "sharded", train__shard=True))
+    for name, steps in (("changed", 15), ("changed", 31), ("changed", 50)):
+        world, shard = {15: (2, False), 31: (3, True), 50: (1, False)}[steps]
+        succeed(world, *command(corpus, tmp_path / name, train__steps=steps, train__shard=shard))
+    assert len(curve(tmp_path / "1")) == 5
+    for name in ("2", "3", "sharded", "changed"):
+        assert same_curve(tmp_path / "1", tmp_path / name), name
+
+
+@pytest.mark.slow
+def test_no_size_of_a_corpus_hangs(tmp_path):
+    """Epochs whose last update has every number of micro-batches, some of them fewer than there are ranks."""
+    prepared: dict[int, Path] = {}
+    for count in range(150, 400, 10):
+        files, folder = write_texts(tmp_path, f"train-{count}", count, seed=count), tmp_path / f"prepared-{count}"
+        data = configure({"data.corpora": [{"files": files}], "data.holdout": 10}).data
+        mixture = prepare(data, folder, vocab_size=lambda _: 300).mixture
+        prepared.setdefault(len(mixture.plan(0, 0, budget=50, accumulate=4, seed=1)[-1]), folder)
+    assert prepared.keys() == {1, 2, 3, 4}
+    for rest, folder in prepared.items():
+        out = tmp_path / f"out-{rest}"
+        changes = {"data__max_tokens": 200, "train__accumulate": 4}
+        succeed(3, *command(["--train", str(folder)], out, **changes))
+        assert validations(out)[-1]["epoch"] > 1
+
+
+@pytest.mark.slow
+def test_one_that_is_told_to_stop_stops_all_and_they_go_on(corpus, tmp_path):
+    out = tmp_path / "out"
+    processes = together.start(2, *command(corpus, out, train__steps=5000))
+    wait_for(lambda: (out / "checkpoints/step-00000020").is_dir())
+    processes[1].send_signal(signal.SIGTERM)
+    assert [status for status, _ in together.ends(processes)] == [130, 130]
+    stop = list(read_events(out / "journal.jsonl"))[-1]
+    assert (stop["event"], stop["reason"]) == ("stop", "interrupted")
+    assert (out / f"checkpoints/step-{stop['step']:08d}").is_dir()
+    steps = -(-(stop["step"] + 1) // 10) * 10
+    succeed(3, *command(corpus, out, train__steps=steps))
+    succeed(1, *command(corpus, tmp_path / "whole", train__steps=steps))
+    assert same_curve(out, tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", range(20))
+def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
+    chance = random.Random(trial)
+    world = chance.choice([2, 3])
+    processes = together.start(world, *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5))
+    said = processes[0].stderr.readline()  # they have met, and rank 0 begins to prepare
+    assert said.startswith("Reading the corpus")
+    time.sleep(chance.uniform(0, 8))
+    victim = chance.randrange(world)
+    processes[victim].kill()
+    began = time.monotonic()
+    found = together.ends(processes, 60)
+    assert time.monotonic() - began < 60
+    for rank, (status, said) in enumerate(found):
+        if rank != victim:
+            assert status == 1
+            assert f"transduce: Rank {victim} " in said.splitlines()[-1] and "is gone" in said.splitlines()[-1]
+
+
+def torchrun(*arguments: object) -> subprocess.Popen[str]:
+    """The launcher of this environment."""
+    program = [sys.executable, "-m", "torch.distributed.run", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
+    out = tmp_path / "out"
+    options = ["--nproc-per-node", 2, "--master-port", together.free_port(), "--max-restarts", 2]
+    process = torchrun(*options, *command(corpus, out, train__steps=200))
+    for step in (20, 80):
+        wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
+        mine = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(random.choice(mine)), signal.SIGKILL)
+    ((status, said),) = together.ends([process])
+    assert status == 0, said
+    assert said.count("Going on at step") >= 1 and said.count("is gone without a word") == 2
+    succeed(1, *command(corpus, tmp_path / "whole", train__steps=200))
+    assert same_curve(out, tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_nodes(corpus, tmp_path):
+    address = f"127.0.0.1:{together.free_port()}"
+    options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
+    nodes = [torchrun(*options, *command(corpus, tmp_path / "two")) for _ in range(2)]
+    assert [status for status, _ in together.ends(nodes)] == [0, 0]
+    succeed(1, *command(corpus, tmp_path / "one"))
+    assert same_curve(tmp_path / "one", tmp_path / "two")
+
+
+def test_dropout_is_drawn_by_the_place_and_not_by_the_rank():
+    seeds = {dropout_seed(1, 5, turn.place) for rank in range(3) for turn in Ranks(rank, 3).turns(6)}
+    assert seeds == {dropout_seed(1, 5, place) for place in range(6)}

@@ -1,0 +1,352 @@
+"""A training is a function of its inputs: whatever interrupts it, the same command ends with the same bits."""
+
+import hashlib
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import transduce
+from corpora import TINY, changed, spelt, write_texts
+from transduce import cli, model_folder
+from transduce.system.files import verify
+from transduce.system.journal import Event, read_events
+from transduce.training.run import train
+from transduce.training.start import start
+
+OPTIONS = {
+    **TINY,
+    "data.max_tokens": 128,
+    "model.dropout": 0.1,
+    "train.steps": 180,
+    "train.warmup": 40,
+    "train.accumulate": 2,
+    "train.save_every": 3,
+    "train.validate_every": 50,
+    "train.patience": 0,
+    "train.keep_last": 3,
+    "train.average": 3,
+}
+LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
+PATIENCE = 60  # seconds that a process may take to come to the moment it is waited for
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> list[str]:
+    """The command-line arguments of a small corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    train_files, valid = write_texts(folder, "train", 300, seed=1), write_texts(folder, "valid", 20, seed=2)
+    return ["--train", *train_files, "--valid", *valid]
+
+
+def arguments(corpus: list[str], out: Path, **changes: object) -> list[str]:
+    """What stands behind `transduce`; a change is written train__steps=10."""
+    return ["train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
+
+
+def begin(command: list[str]) -> subprocess.Popen[str]:
+    """A command as a user starts it."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "transduce.cli", *command], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def wait_for(moment: Callable[[], bool], ended: Callable[[], bool]) -> None:
+    """Until the moment has come or the process has ended."""
+    end = time.monotonic() + PATIENCE
+    while not moment() and not ended():
+        assert time.monotonic() < end, "the process has not come so far"
+        time.sleep(0.0003)
+
+
+def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, str]:
+    """Exit status and standard error of a command in this process."""
+    capsys.readouterr()
+    try:
+        cli.main(command)
+    except SystemExit as error:
+        return int(error.code or 0), capsys.readouterr().err
+    return 0, capsys.readouterr().err
+
+
+def learnt(out: Path) -> list[Event]:
+    """The journal's updates and validations, without times."""
+    events = [event for event in read_events(out / "journal.jsonl") if event["event"] in ("update", "validation")]
+    return [{name: event[name] for name in ("event", *LEARNT) if name in event} for event in events]
+
+
+def digests(out: Path) -> dict[str, str]:
+    """SHA-256 of the model, and of all that its checkpoints hold but the clock."""
+    files = [out / "model.safetensors", *sorted(out.glob("checkpoints/step-*/*.safetensors"))]
+    return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def moments(out: Path, chance: random.Random) -> Iterator[Callable[[], bool]]:
+    """When to kill, twenty times: from the first start to the publishing of the model."""
+
+    def exists(pattern: str) -> bool:
+        return any(out.glob(pattern))
+
+    def newest() -> int:
+        return max((int(path.name[-8:]) for path in out.glob("checkpoints/step-*")), default=0)
+
+    yield lambda: exists(".data.aside-*") or exists("data")
+    yield lambda: exists("checkpoints")  # there is no configuration yet
+    for number in range(17):
+        wanted = newest() + 3 * chance.randint(1, 3)
+        saving, delay = number % 3 == 0, chance.random() / 20
+
+        def reached(wanted: int = wanted, saving: bool = saving, delay: float = delay) -> bool:
+            if newest() < wanted:
+                return False
+            if saving:
+                return exists("checkpoints/.step-*.aside-*")
+            time.sleep(delay)
+            return True
+
+        yield reached
+    yield lambda: exists(f".{out.name}.aside-*")
+
+
+def test_killed_twenty_times_a_training_ends_with_the_same_bits(corpus, tmp_path):
+    straight, out, saving = tmp_path / "straight", tmp_path / "killed", 0
+    cli.main(arguments(corpus, straight))
+    # Real processes, but forked from one that has PyTorch loaded: that takes three seconds each time.
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["torch._dynamo", "transduce.training.run"])
+    for number, moment in enumerate(moments(out, random.Random(1))):
+        process = processes.Process(target=cli.main, args=(arguments(corpus, out),))
+        process.start()
+        wait_for(moment, lambda process=process: not process.is_alive())
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, f"start {number} ended before it was killed"
+        saving += any(out.glob("checkpoints/.step-*.aside-*"))
+    assert saving >= 1
+    assert not (out / "manifest.json").exists()
+    last = begin(arguments(corpus, out))
+    said = last.communicate(timeout=PATIENCE)[1]
+    assert last.returncode == 0 and "Going on at step 180 of 180" in said
+    verify(out, hashes=True)
+    assert learnt(out) == learnt(straight)
+    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 181, 10)]
+    assert digests(out) == digests(straight)
+    assert not [path for folder in (out, out / "checkpoints") for path in folder.glob(".*")]
+    assert not [*out.glob("checkpoints/damaged-*")]
+
+
+def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
+    out, steps = tmp_path / "out", 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = begin(arguments(corpus, out, train__steps=50_000))
+        before = set(out.glob("checkpoints/step-*"))
+
+        def some_saved(before: set[Path] = before) -> bool:
+            return len(set(out.glob("checkpoints/step-*")) - before) > 2
+
+        wait_for(some_saved, lambda process=process: process.poll() is not None)
+        process.send_signal(number)
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 130, said
+        assert "Traceback" not in said
+        assert (f"Going on at step {steps}" in said) == bool(steps)
+        steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
+        assert f"Saved; the same command goes on from here (step {steps:,})." in said
+        assert not (out / "manifest.json").exists()
+    steps += 7
+    status, said = run(capsys, arguments(corpus, out, train__steps=steps))
+    assert (status, f"Changed: train.steps is {steps}, was 50000.\n" in said) == (0, True)
+    cli.main(arguments(corpus, tmp_path / "straight", train__steps=steps))
+    assert learnt(out) == learnt(tmp_path / "straight")
+    assert digests(out) == digests(tmp_path / "straight")
+
+
+def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    busy = f"transduce: Another transduce trains in {out}; wait for it, or give another --out.\n"
+    process = begin(arguments(corpus, out, train__steps=50_000))
+    try:
+        for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
+            wait_for(moment, lambda: process.poll() is not None)
+            assert run(capsys, arguments(corpus, out, train__steps=50_000)) == (2, busy)
+    finally:
+        process.kill()
+    assert "Traceback" not in process.communicate(timeout=PATIENCE)[1]
+    steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*")) + 1
+    assert run(capsys, arguments(corpus, out, train__steps=steps))[0] == 0
+    assert not [*out.glob(".*")]
+
+
+def test_names_of_files_do_not_rename_the_languages_of_a_training(corpus, tmp_path, capsys):
+    files = [str(shutil.copy(file, tmp_path / name)) for file, name in zip(corpus[1:3], ("a.en", "a.de"), strict=True)]
+    command = arguments(["--train", *files], tmp_path / "out", train__steps=3)
+    assert run(capsys, [*command, "--from", "eng", "--to", "deu"])[0] == 0
+    assert run(capsys, command)[0] == 0
+    assert model_folder.read_config(tmp_path / "out").data.source == "eng"
+
+
+def test_a_training_that_cannot_begin_leaves_nothing(tmp_path, capsys):
+    missing = str(tmp_path / "missing")
+    status, said = run(capsys, arguments(["--train", missing, missing], tmp_path / "new/out"))
+    assert (status, "missing" in said) == (2, True)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
+    for steps in (9, 18):
+        command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)
+        assert run(capsys, command)[0] == 0
+        status, said = run(capsys, command)
+        assert status == 0
+        assert f"out is finished at {steps} updates; to go on, raise what ended it: train.steps.\n" in said
+        for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
+            more = {"train__steps": steps, "train__precision": precision} | other
+            status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))
+            assert status == 2 and "is finished at" in said and model_folder.describe(tmp_path / "out").finished
+    cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
+    assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
+    assert digests(tmp_path / "out") == digests(tmp_path / "straight")
+
+
+def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=9))[0] == 0
+    assert model_folder.describe(out).finished
+    process = begin(arguments(corpus, out, train__steps=50_000))
+    wait_for(lambda: (out / "checkpoints/step-00000012").exists(), lambda: process.poll() is not None)
+    process.terminate()
+    said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert not model_folder.describe(out).finished
+    transduce.load(out).translate(["ka lo"])
+
+
+def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, monkeypatch):
+    out, other = tmp_path / "out", write_texts(tmp_path, "other", 50, seed=5)
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    before = digests(out)
+    for more, named in (["--train", *other], "--train"), (["--valid", *other], "--valid"), (["--to", "fr"], "--to"):
+        status, said = run(capsys, arguments(more, out, train__steps=9))
+        assert status == 2 and f"other text than {named} say;" in said
+        assert f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    status, said = run(capsys, arguments(corpus, out, train__steps=3))
+    assert status == 2 and "is finished at 6 updates" in said
+    status, said = run(capsys, [*arguments(corpus, out, train__steps=9), "--init", str(out)])
+    assert status == 2 and "--init and --out are both" in said
+    assert digests(out) == before, "nothing of it has changed"
+    monkeypatch.chdir(tmp_path)
+    elsewhere = [os.path.relpath(word) if Path(word).is_file() else word for word in corpus]
+    assert run(capsys, arguments(elsewhere, out, train__steps=12))[0] == 0
+
+
+@pytest.mark.parametrize("gone", ["data", "checkpoints"])
+def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    shutil.rmtree(out / gone)
+    before = digests(out)
+    status, said = run(capsys, arguments(corpus, out, train__steps=9))
+    assert status == 2 and f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    assert digests(out) == before and model_folder.describe(out).finished
+
+
+def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    (out / "manifest.json").unlink()  # as if it had been stopped there
+    status, said = run(capsys, arguments(corpus, out, train__steps=3))
+    assert status == 2 and "has 6 updates behind it; train.steps cannot be 3." in said
+    assert model_folder.read_config(out).train.steps == 6
+
+
+def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6, train__cooldown=3))[0] == 0
+    said = run(capsys, arguments(corpus, out, train__steps=9, train__cooldown=3))[1]
+    assert "Changed: train.steps is 9, was 6; from here on this is another training than it would have been." in said
+
+
+def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
+    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=300"])[0] == 0
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    assert run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=6))[0] == 0
+    (tmp_path / "data").rename(moved)
+    monkeypatch.chdir(tmp_path)
+    status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
+    assert status == 0
+    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
+    status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
+    assert status == 2 and f"{tmp_path / 'data'} has another vocabulary than {out} was started with" in said
+
+
+def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
+    for change, was in ({"model__d_model": 32}, 16), ({"data__max_tokens": 256}, 128), ({"train__seed": 2}, 1):
+        ((name, value),) = change.items()
+        status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
+        assert status == 2
+        assert said == (
+            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which cannot become {value} on the "
+            "way; leave it out, or train into a new folder.\n"
+        )
+    status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
+    assert status == 2 and "has a vocabulary of 300 pieces already: leave data.vocab_size out." in said
+    changes = {"train__steps": 9, "train__keep_last": 4, "train__label_smoothing": 0.2, "model__dropout": 0.2}
+    status, said = run(capsys, arguments(corpus, out, **changes))
+    assert status == 0
+    lines = said.splitlines()
+    other = "; from here on this is another training than it would have been."
+    assert {line for line in lines if line.startswith("Changed: ")} == {
+        "Changed: train.steps is 9, was 6.",
+        "Changed: train.keep_last is 4, was 3.",
+        f"Changed: train.label_smoothing is 0.2, was 0.1{other}",
+        f"Changed: model.dropout is 0.2, was 0.1{other}",
+    }
+    status, said = run(capsys, ["train", "--out", str(out), "train.steps=12"])  # the rest is known
+    assert status == 0 and "Going on at step 9 of 12" in said
+
+
+def test_what_was_left_open_may_be_left_open_again(corpus, tmp_path, capsys):
+    open_ones = {"train__accumulate": 0, "train__save_every": 0, "train__validate_every": 0, "train__threads": 0}
+    for steps in (3, 6):
+        status, said = run(capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **open_ones))
+        assert status == 0
+        assert "Changed: " not in said.replace("Changed: train.steps", "")
+
+
+def given(corpus: list[str], **changes: object) -> dict[str, object]:
+    """The same as `arguments`, for Python."""
+    files = {"data.corpora": [{"files": corpus[1:3]}], "data.valid": tuple(corpus[4:6])}
+    return changed(OPTIONS | files, **changes)
+
+
+def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_path):
+    options = given(corpus, train__steps=30, train__save_every=30)
+    train(options, tmp_path / "straight")
+    start(options, tmp_path / "out", None, False, torch.device("cpu"))
+    noted = (tmp_path / "straight/journal.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "out/journal.jsonl").write_bytes(b"".join(noted[:3]))  # killed after update 20
+    train(options, tmp_path / "out")
+    assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("gone", [["config.toml"], ["config.toml", "tokenizer.model"]])
+def test_a_start_that_left_no_configuration_is_made_anew(gone, corpus, tmp_path):
+    start(given(corpus, train__seed=5), tmp_path / "out", None, False, torch.device("cpu"))
+    for name in gone:
+        (tmp_path / "out" / name).unlink()
+    for out in (tmp_path / "out", tmp_path / "straight"):
+        train(given(corpus, train__steps=6), out)
+    assert digests(tmp_path / "out") == digests(tmp_path / "straight")

@@ -1,0 +1,549 @@
+"""From files to a model folder: what a training leaves, what it chooses, and what it says of bad input."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from command_line import run
+from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
+from transduce import model_folder
+from transduce.config import size_table
+from transduce.config.schema import read_recipe
+from transduce.evaluation.evaluate import evaluate, validation
+from transduce.model.build import build
+from transduce.preparation.prepare import open_prepared
+from transduce.system.errors import UserError
+from transduce.system.files import read_manifest, verify
+from transduce.system.journal import read_events
+from transduce.text.pairs import read_pairs
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.checkpoint import regular
+from transduce.training.run import train
+from transduce.training.start import has_bfloat16
+
+OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
+ASSIGNMENTS = spelt(OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with train.src, train.tgt and the same for valid and test."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for seed, (name, count) in enumerate({"train": 300, "valid": 20, "test": 12}.items()):
+        write_texts(folder, name, count, seed)
+    return folder
+
+
+def files(place: Path, name: str) -> tuple[str, str]:
+    return str(place / f"{name}.src"), str(place / f"{name}.tgt")
+
+
+def options(place: Path, **changes: object) -> dict[str, object]:
+    """What `train` is given; a change is written train__steps=10."""
+    corpora = {"data.corpora": [{"files": list(files(place, "train"))}], "data.valid": files(place, "valid")}
+    return changed(OPTIONS | corpora, **changes)
+
+
+@pytest.fixture(scope="module")
+def model(place, tmp_path_factory) -> Path:
+    """A finished training; not to be changed."""
+    out = tmp_path_factory.mktemp("models") / "finished"
+    shape = {"model__d_model": 32, "model__d_ff": 64, "train__warmup": 60}
+    length = {"train__steps": 200, "train__save_every": 100, "train__validate_every": 100}
+    names = {"data__test": files(place, "test"), "data__source": "ka", "data__target": "zu"}
+    train(options(place, **shape, **length, **names), out)
+    return out
+
+
+def same(first: Path, second: Path) -> bool:
+    """Whether two safetensors files hold the same, to the bit."""
+    one, other = load_file(first), load_file(second)
+    return one.keys() == other.keys() and all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+# -- what a training leaves -------------------------------------------------------------------------------
+
+
+def test_a_model_folder_holds_what_a_model_needs(model):
+    verify(model, hashes=True)
+    assert set(read_manifest(model)) == {
+        "config.toml",
+        "tokenizer.model",
+        "model.safetensors",
+        "metrics.json",
+        "README.md",
+    }
+    assert {path.name for path in model.iterdir()} == {*read_manifest(model), "manifest.json"} | {
+        "journal.jsonl",
+        "checkpoints",
+        "data",
+    }
+    assert tomllib.loads((model / "config.toml").read_text())["format"] == 1
+    for step in ("step-00000100", "step-00000200"):
+        verify(model / "checkpoints" / step, hashes=True)
+    events = [event["event"] for event in read_events(model / "journal.jsonl")]
+    assert events[0] == "start" and events[-1] == "stop"
+    assert events.count("validation") == 2
+    card = (model / "README.md").read_text()
+    assert "# ka → zu" in card and "transduce translate" in card and "| pairs | 300 " in card
+
+
+def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
+    umask = os.umask(0)
+    os.umask(umask)
+    for name in read_manifest(model):
+        assert (model / name).stat().st_mode & 0o777 == 0o666 & ~umask, name
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy)
+    (copy / "README.md").write_text("Ours.\n")
+    assert model_folder.load(copy).folder == copy
+
+
+def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
+    train(options(place, train__minutes=0.02, train__warmup=100_000, train__steps=10**6), tmp_path / "short")
+    said = capfd.readouterr().err
+    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: give more" in said
+    assert "Time        about 0:00:01 (h:mm:ss)" in said
+    train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
+    assert "minutes are enough" not in capfd.readouterr().err
+    train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
+    assert "There will be about 2 updates, and the learning rate rises for 9: give more" in capfd.readouterr().err
+
+
+def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):
+    limits = {"train__minutes": 0.02, "train__steps": 10**6, "train__cooldown": 50}
+    train(options(place, **limits, train__warmup=2), tmp_path / "short")
+    said = capfd.readouterr().err
+    assert re.search(r"for about [\d,]+ updates, and the learning rate falls in the last 50 of 1,000,000:", said)
+    assert "the learning rate rises" not in said
+    train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
+    assert "There will be about 5 updates, and the learning rate falls in the last 9" in capfd.readouterr().err
+
+
+def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):
+    nothing = {"data.valid": (), "data.holdout": 0}
+    train(options(place, train__patience=2, **nothing), tmp_path / "out")
+    assert "Warning     There is nothing to validate on, so that train.patience" in capfd.readouterr().err
+
+
+def test_precision_is_chosen_once(place, tmp_path):
+    out = tmp_path / "out"
+    given = {name: value for name, value in options(place).items() if name != "train.precision"}
+    train(given, out)
+    chosen = model_folder.read_config(out).train.precision
+    assert chosen == ("bfloat16" if has_bfloat16(torch.device("cpu")) else "float32")
+    train(given | {"train.precision": "auto", "train.steps": 12}, out)
+    assert model_folder.read_config(out).train.precision == chosen
+
+
+def test_metrics_are_those_of_the_model(model, place):
+    metrics = json.loads((model / "metrics.json").read_text())
+    config, weights = model_folder.read_config(model), load_file(model / "model.safetensors")
+    assert metrics["training"]["steps"] == 200 and metrics["training"]["reason"] == "steps"
+    assert metrics["averaged_steps"][-1] == 200
+    assert metrics["parameters"] == sum(weight.numel() for weight in weights.values())
+    assert metrics["corpus"]["pairs"] == 300
+    loaded = model_folder.load(model)
+    assert loaded.config == config == model_folder.describe(model).config
+    pairs = {name: list(read_pairs(files(place, name))) for name in ("valid", "test")}
+    again = validation(loaded.tokenizer, pairs["valid"], config)(loaded.model)
+    assert metrics["validation"]["perplexity"] == pytest.approx(again.perplexity, rel=1e-6)
+    tested = evaluate([loaded], pairs["test"], config.decode)
+    assert [score["value"] for score in metrics["test"]["scores"]] == [score.value for score in tested.scores]
+    assert [example["translation"] for example in metrics["test"]["examples"]] == [
+        translation.text for translation in tested.translations[:8]
+    ]
+
+
+def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path):
+    noisy = {"train__learning_rate": 3.0, "train__warmup": 40, "train__steps": 160, "train__save_every": 10}
+    learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
+    averages = []
+    for name, changes in {"noisy": noisy, "learning": learning}.items():
+        out = tmp_path / name
+        metrics = train(options(place, **changes), out).metrics
+        found = regular(out / "checkpoints", changes["train__save_every"])
+        paths = [path for path in found if model_folder.step_of(path)][-5:]
+        average, last = model_folder.average(paths), model_folder.average(paths[-1:])
+        measure = validation(
+            Tokenizer.load(out), list(read_pairs(files(place, "valid"))), model_folder.read_config(out)
+        )
+        perplexities = []
+        for weights in (average, last):
+            model = build(model_folder.read_config(out).model)
+            model.load_state_dict(weights)
+            perplexities.append(measure(model.eval()).perplexity)
+        averaged = perplexities[0] <= perplexities[1]
+        written = load_file(out / "model.safetensors")
+        assert all(torch.equal(written[key], weight) for key, weight in (average if averaged else last).items())
+        assert len(metrics["averaged_steps"]) == (len(paths) if averaged else 1)
+        averages.append(averaged)
+    assert averages == [True, False], "a test in which one of them always wins shows little"
+
+
+def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
+    changes = {"train__average": 1, "train__learning_rate": 20.0, "train__warmup": 4, "train__validate_every": 1}
+    result = train(options(place, **changes), tmp_path / "out")
+    events = [event for event in read_events(tmp_path / "out/journal.jsonl") if event["event"] == "validation"]
+    best = min(events, key=lambda event: event["perplexity"])["step"]
+    assert result.metrics["averaged_steps"] == [best]
+    assert best % 4, "a test in which the best is a regular checkpoint shows nothing"
+    checkpoint = tmp_path / "out/checkpoints" / f"step-{best:08d}"
+    assert same(tmp_path / "out/model.safetensors", checkpoint / "model.safetensors")
+
+
+def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(model, out)
+    for name in ("manifest.json", "model.safetensors", "metrics.json", "README.md"):
+        (out / name).unlink()
+    for step in (200, 100):
+        checkpoint = out / "checkpoints" / f"step-{step:08d}"
+        described, loaded = model_folder.describe(out), model_folder.load(out)
+        assert not described.finished and described.weights == checkpoint / "model.safetensors"
+        weights = load_file(described.weights)
+        assert all(torch.equal(weight, weights[name]) for name, weight in loaded.model.state_dict().items())
+        (checkpoint / "model.safetensors").write_bytes(b"cut short")
+    with pytest.raises(UserError, match=r"no whole model in .*step-00000200/model\.safetensors is damaged"):
+        model_folder.load(out)
+
+
+def test_without_held_out_pairs_a_training_ends(place, tmp_path):
+    result = train(options(place, data__valid=(), data__holdout=0, train__patience=1), tmp_path / "out")
+    assert result.reason == "steps"
+    assert result.metrics["corpus"]["held_out"] == 0
+    model_folder.load(tmp_path / "out")
+
+
+# -- sizes ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tmp_path):
+    chosen = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "data.max_tokens": 128}
+    names = ("data.corpora", "data.valid", "train.threads")
+    result = train(
+        {name: options(place)[name] for name in names} | chosen | {"train.steps": 8, "model.d_ff": 24},
+        tmp_path / "out",
+    )
+    config, row = model_folder.read_config(result.folder), size_table.sizes_for(300)
+    model, run = config.model, config.train
+    assert (model.num_encoder_layers, model.num_decoder_layers, model.d_ff, config.data.max_tokens) == (1, 1, 24, 128)
+    assert (model.d_model, model.num_heads, model.dropout) == (row.d_model, row.num_heads, row.dropout)
+    assert (run.steps, run.patience, run.accumulate) == (8, row.patience, 1)
+    epoch = open_prepared(result.folder / "data").mixture.plan(0, 0, budget=128, accumulate=1, seed=1)
+    assert run.save_every == run.validate_every == len(epoch)
+    assert run.warmup == 2  # a quarter of what was asked for
+    assert run.learning_rate / (row.d_model * run.warmup) ** 0.5 == pytest.approx(row.peak, rel=0.01)
+    pieces = model_folder.load(result.folder).tokenizer.target_size
+    assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size  # the corpus supports fewer
+
+
+# -- other ways to begin ----------------------------------------------------------------------------------
+
+
+def dialect(folder: Path) -> tuple[str, str]:
+    """A corpus of the same words in which each of them means something else."""
+    sources, targets = reverse_texts(200, seed=7)
+    shifted = dict(zip(WORDS.values(), [*WORDS.values()][1:] + [*WORDS.values()][:1], strict=True))
+    (folder / "other.src").write_text("".join(f"{line}\n" for line in sources))
+    (folder / "other.tgt").write_text(
+        "".join(" ".join(shifted[word] for word in line.split()) + "\n" for line in targets)
+    )
+    return str(folder / "other.src"), str(folder / "other.tgt")
+
+
+@pytest.mark.parametrize("keep_optimizer", [False, True])
+def test_a_model_can_be_gone_on_from(keep_optimizer, model, tmp_path):
+    given = {name: value for name, value in OPTIONS.items() if not name.startswith("model.")}
+    given |= {"data.corpora": [{"files": dialect(tmp_path)}], "data.holdout": 15}
+    given |= {"train.steps": 60, "train.learning_rate": 0.3, "train.save_every": 20, "train.validate_every": 20}
+    out = tmp_path / "tuned"
+    result = train(given, out, init=model, keep_optimizer=keep_optimizer)
+    assert (out / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
+    config = model_folder.read_config(out)
+    assert config.model == model_folder.read_config(model).model
+    first, prepared = out / "checkpoints/step-00000000", open_prepared(out / "data")
+    before = validation(prepared.tokenizer, prepared.valid(), config)(model_folder.load(model).model)
+    assert result.metrics["validation"]["perplexity"] < before.perplexity / 2
+    if keep_optimizer:
+        for name in "model.safetensors", "optimizer.safetensors":
+            assert same(first / name, model / "checkpoints/step-00000200" / name)
+    else:
+        assert same(first / "model.safetensors", model / "model.safetensors")
+        assert load_file(first / "optimizer.safetensors") == {}
+
+
+def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path):
+    for change, was in ({"model__d_model": 16}, 32), ({"model__num_heads": 4}, 2), ({"model__norm": "pre"}, "post"):
+        ((name, value),) = change.items()
+        name = name.replace("__", r"\.")
+        given = {"model__d_model": 32, "model__d_ff": 64} | change
+        with pytest.raises(UserError, match=f"finished has {name} = {was}, which cannot become {value} on the way"):
+            train(options(place, **given), tmp_path / "out", init=model)
+    given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
+    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which cannot become adagrad"):
+        train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
+
+
+def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
+    train(options(place, **{"train.optimizer": "sgd", "train.steps": 2}), tmp_path / "first")
+    train(options(place, **{"train.steps": 2}), tmp_path / "second", init=tmp_path / "first", keep_optimizer=True)
+    assert model_folder.read_config(tmp_path / "second").train.optimizer == "sgd"
+
+
+def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
+    data, corpus = tmp_path / "data", ["--train", *files(place, "train"), "--from", "ka", "--to", "zu"]
+    text = "data.holdout=20", "data.rules=length,numbers"
+    status, said, _ = run(capsys, "prepare", *corpus, "--out", data, "data.vocab_size=300", *text)
+    assert status == 0 and said.startswith("280 pairs to train on, 20 held out")
+    raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, *text)
+    prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS, *text)
+    assert raw[0] == prepared[0] == 0
+    assert "It has hardly learnt anything yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
+    assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
+    status, _, said = run(capsys, "train", "--train", data, "--out", data, *ASSIGNMENTS)
+    check_sentence(status, said, "data exists and is not a training of transduce")
+    verify(data, hashes=True)
+    assert not (tmp_path / "prepared/data").exists()
+    assert model_folder.read_config(tmp_path / "prepared").data.source == "ka"
+    # A second start of the same command finds the prepared corpus again.
+    status, _, said = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", "train.steps=12")
+    assert status == 0 and "Going on at step 8 of 12" in said
+
+
+def test_a_prepared_corpus_with_another_vocabulary_is_refused(model, tmp_path, capsys):
+    data = tmp_path / "data"
+    assert run(capsys, "prepare", "--train", *dialect(tmp_path), "--out", data, "data.vocab_size=290")[0] == 0
+    status, _, said = run(capsys, "train", "--train", data, "--out", tmp_path / "out", "--init", model)
+    assert (status, said.startswith(f"transduce: {data} has another vocabulary than the model")) == (2, True)
+
+
+def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys):
+    corpora = [(files(place, "train"), 0.5), (files(place, "valid"), 3), (files(place, "test"), 0)]
+    tables = [f"[[data.corpora]]\nfiles = {json.dumps(both)}\nweight = {weight}\n" for both, weight in corpora]
+    (tmp_path / "recipe.toml").write_text("\n".join(["[data]\nholdout = 0", *tables]))
+    status, _, said = run(
+        capsys, "train", tmp_path / "recipe.toml", "--out", tmp_path / "out", *ASSIGNMENTS, "train.save_every=0"
+    )
+    assert status == 0, said
+    config = model_folder.read_config(tmp_path / "out")
+    assert [(corpus.files, corpus.weight) for corpus in config.data.corpora] == corpora
+    prepared = open_prepared(tmp_path / "out/data")
+    assert len(prepared.mixture) == 332
+    epoch = prepared.mixture.plan(0, 0, budget=256, accumulate=1, seed=1)
+    assert len(epoch) == config.train.save_every
+    assert sum(len(batch) for (batch,) in epoch) == 150 + 60
+    assert prepared.origin(300 + 4) == f"{files(place, 'valid')[0]}:5"
+    status, _, said = run(
+        capsys, "train", tmp_path / "recipe.toml", "--out", tmp_path / "out", *ASSIGNMENTS, "train.save_every=0"
+    )
+    assert status == 0 and "is finished at 8 updates" in said
+
+
+def test_nothing_that_weighs_something_is_refused(place, tmp_path):
+    with pytest.raises(UserError, match="Every corpus has weight 0"):
+        train(options(place, data__corpora=[{"files": files(place, "train"), "weight": 0}]), tmp_path / "out")
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+BAD = {
+    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist; did you mean .*train\.src\?"),
+    "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "The corpus is empty: .*/a, .*/b holds no lines"),
+    "blank lines": (
+        {"a": b"\n\n", "b": b"\n \n"},
+        ["{}/a", "{}/b"],
+        "Nothing is left to train on of .*/a, .*/b: Left out 2 of 2 pairs for a blank side",
+    ),
+    "a shorter side": (
+        {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},
+        ["{}/a", "{}/b"],
+        "a has 4 lines and .*/b has 3; they must be line-aligned",
+    ),
+    "invalid UTF-8": (
+        {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
+        ["{}/a", "{}/b"],
+        "a, line 2: byte 0xFF at offset 3 of the line is not UTF-8",
+    ),
+    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
+    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
+    "nothing": ({}, [], "There is nothing to train on: give --train"),
+}
+
+
+def check_sentence(status: int, said: str, pattern: str) -> None:
+    """One sentence at the end of what was said, exit status 2, no traceback."""
+    last = said.splitlines()[-1]
+    assert status == 2
+    assert re.match(f"transduce: .*{pattern}", last), said
+    assert last.endswith(".") or "?" in last
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
+    contents, names, pattern = BAD[kind]
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    shutil.copy(place / "train.src", tmp_path)
+    given = ["--train", *(name.format(tmp_path) for name in names)] if names else []
+    status, _, said = run(capsys, "train", *given, "--out", tmp_path / "out", *ASSIGNMENTS)
+    check_sentence(status, said, pattern)
+    if kind == "a missing file":  # the folder that the mistake may have left is no obstacle
+        command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *ASSIGNMENTS]
+        assert run(capsys, *command, "data.holdout=10")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("assignment", "pattern"),
+    [
+        ("train.learing_rate=1", r"Unknown option 'train\.learing_rate'; did you mean 'train\.learning_rate'\?"),
+        ("train.steps=many", r"train\.steps must be a whole number, not 'many'"),
+        ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
+        ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
+        ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
+        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit a micro-batch of 8: raise data\.max_tokens"),
+    ],
+)
+def test_bad_options_are_named(assignment, pattern, place, tmp_path, capsys):
+    command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *ASSIGNMENTS]
+    status, _, said = run(capsys, *command, assignment)
+    check_sentence(status, said, pattern)
+
+
+def test_a_folder_with_other_things_is_left_alone(place, tmp_path, capsys):
+    out = tmp_path / "mine"
+    (out / "data").mkdir(parents=True)
+    for file in files(place, "train"):
+        shutil.copy(file, out / "data")
+    corpus = ["--train", out / "data/train.src", out / "data/train.tgt"]
+    status, _, said = run(capsys, "train", *corpus, "--out", out, *ASSIGNMENTS)
+    check_sentence(status, said, "mine exists and is not a training of transduce")
+    assert {path.name for path in (out / "data").iterdir()} == {"train.src", "train.tgt"}
+    status, _, said = run(capsys, "train", *corpus, "--out", out / "data/train.src", *ASSIGNMENTS)
+    check_sentence(status, said, r"train\.src exists and is not a training of transduce")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "tokenizer.model", "model.safetensors", "metrics.json"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_damaged_models_are_named(name, damage, model, tmp_path, capsys):
+    out = tmp_path / "damaged"
+    shutil.copytree(model, out, ignore=shutil.ignore_patterns("checkpoints", "data"))
+    if damage == "gone":
+        (out / name).unlink()
+    else:
+        (out / name).write_bytes((out / name).read_bytes()[:-3])
+    (tmp_path / "input.txt").write_text("ka lo\n")
+    for command in (["translate", out, "--input", tmp_path / "input.txt"], ["info", out]):
+        status, output, said = run(capsys, *command)
+        check_sentence(status, said, f"{re.escape(str(out / name))}")
+        assert output == ""
+
+
+def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
+    out = tmp_path / "newer"
+    shutil.copytree(model, out, ignore=shutil.ignore_patterns("checkpoints"))
+    text = (out / "config.toml").read_text()
+    (out / "config.toml").write_text(text.replace("format = 1", "format = 99"))
+    for command in (["info", out], ["train", "--out", out]):
+        status, _, said = run(capsys, *command)
+        check_sentence(status, said, r"config\.toml has format 99, this transduce reads format 1; install a newer")
+    with pytest.raises(UserError, match="format 99"):
+        read_recipe((out / "config.toml").read_text(), "config.toml")
+
+
+def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):
+    learned = [*ASSIGNMENTS, "model.positions=learned", "train.steps=2"]
+    command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *learned]
+    valid = ["--valid", *files(place, "valid")]
+    status, _, said = run(capsys, *command, "model.max_positions=6")
+    check_sentence(
+        status, said, r"train\.src:\d+ has \d+ tokens; raise model\.max_positions \(6\), or lower data\.max_length to 5"
+    )
+    status, _, said = run(capsys, *command, *valid, "model.max_positions=6", "data.max_length=5")
+    check_sentence(status, said, r"A pair to validate on has \d+ tokens: '.+'; raise model\.max_positions \(6\)")
+    assert run(capsys, *command, *valid, "model.max_positions=40")[0] == 0
+    (tmp_path / "long.txt").write_text("ka lo\n" + "ka " * 50 + "\n")
+    status, _, said = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "long.txt")
+    check_sentence(status, said, r"text 2 has \d+ tokens")
+
+
+# -- a full disk ------------------------------------------------------------------------------------------
+
+# Train until there is no room; then tell what was said, which checkpoints are there, and that each is whole.
+FULL = """
+import resource, sys
+from pathlib import Path
+from transduce import cli
+from transduce.system.files import verify
+out, limit, command = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    cli.main(command)
+except SystemExit as end:
+    print("status", end.code)
+for path in sorted((out / "checkpoints").iterdir()):
+    verify(path, hashes=True)
+    print(path.name)
+"""
+
+
+def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str) -> list[str]:
+    """The sentence, and that what was saved before is whole; returns the names of these checkpoints."""
+    assert result.returncode == 0, result.stderr
+    status, *names = result.stdout.splitlines()
+    assert status == "status 2"
+    last = result.stderr.splitlines()[-1]
+    found = re.fullmatch(
+        rf"transduce: There is no room for {out}/checkpoints/(step-\d+): it needs at least ([\d,]+) bytes, "
+        rf"([\d,]+) are free \(.*({reason}).*\); make room or write elsewhere\.",
+        last,
+    )
+    assert found, result.stderr
+    assert int(found[2].replace(",", "")) > 100_000
+    assert names and found[1] not in names
+    assert "Traceback" not in result.stderr
+    return names
+
+
+def command(place: Path, out: Path) -> list[str]:
+    return [
+        *(str(out), "0", "train", "--out", str(out), *ASSIGNMENTS, "model.d_model=32", "train.steps=100"),
+        *("train.keep_last=50", "train.save_every=2", "--train", *files(place, "train")),
+        *("--valid", *files(place, "valid")),
+    ]
+
+
+def test_a_full_disk_keeps_older_checkpoints(place, tmp_path):
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=1500k none {disk}"
+    try:
+        subprocess.run([*namespace, "sh", "-c", mount], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system lets nobody mount a small file system")
+    script = [sys.executable, "-c", FULL, *command(place, disk / "out")]
+    result = subprocess.run(
+        [*namespace, "sh", "-c", f'{mount} && exec "$@"', "sh", *script], capture_output=True, text=True, timeout=60
+    )
+    names = check_full(result, disk / "out", "os error 28|No space left")
+    assert len(names) >= 3
+
+
+def test_a_file_size_limit_is_a_full_disk_too(place, tmp_path):
+    arguments = command(place, tmp_path / "out")
+    # The weights fit below the limit; with the optimiser's state, twice as large, the first save ends.
+    arguments[1] = "120000"
+    result = subprocess.run([sys.executable, "-c", FULL, *arguments], capture_output=True, text=True, timeout=60)
+    assert check_full(result, tmp_path / "out", "os error 27|File too large") == ["step-00000000"]

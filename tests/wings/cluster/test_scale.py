@@ -1,0 +1,611 @@
+"""Shards, by hand and on Ray: whatever is cut, killed and done again, the result is that of one process."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from command_line import run
+from corpora import reverse_texts
+from transduce import cli, model_folder
+from transduce.config.schema import CorpusConfig, DataConfig, configure
+from transduce.decoding.lines import Form
+from transduce.decoding.loading import load
+from transduce.decoding.translator import CHUNK
+from transduce.model.build import build
+from transduce.preparation import prepare as preparation
+from transduce.system.errors import UserError
+from transduce.text.hashes import Hashes
+from transduce.text.holdout import HELD_OUT
+from transduce.text.pairs import Origin, Pair
+from transduce.text.staging import Spool, Texts
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.cluster.aggregate import REPEATED, later, settle, thinned
+from transduce.wings.cluster.merge import join_prepared
+from transduce.wings.cluster.preparing import READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
+from transduce.wings.cluster.ray_cluster import TRIES, Pool, conduct, read_address
+from transduce.wings.cluster.ray_preparing import do_all, prepare_on_ray
+from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
+from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
+from transduce.wings.cluster.translating import Job
+
+SIZES = {
+    **{"model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1},
+    **{"model.num_decoder_layers": 1, "model.dropout": 0.0, "decode.beam_size": 1, "decode.max_extra_tokens": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose weights are random, and large enough that every translation is another one."""
+    folder = tmp_path_factory.mktemp("scale") / "model"
+    tokenizer = Tokenizer.train(*reverse_texts(300, seed=0), vocab_size=290)
+    config = configure({**SIZES, "model.vocab_size": tokenizer.target_size})
+    network, generator = build(config.model), torch.Generator().manual_seed(0)
+    for weight in network.parameters():
+        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.3)
+    model_folder.publish_model(folder, config, tokenizer, network.state_dict(), {"parameters": 1}, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two and a half times the lines that are translated together; most are blank, for the sake of time."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    lines = [""] * (CHUNK * 5 // 2)
+    for place, line in zip(range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False):
+        lines[place] = line
+    lines[0] = "\ufeff" + lines[0]
+    path.write_text("".join(f"{line}\r\n" for line in lines), encoding="utf-8", newline="")
+    return path
+
+
+# -- cutting ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 500), st.integers(1, 40), st.integers(1, 20))
+def test_shards_tile_what_is_cut(length, count, unit):
+    cuts = [Shard(number, count).cut(length, unit) for number in range(1, count + 1)]
+    assert cuts[0][0] == 0 and cuts[-1][1] == length
+    assert all(before[1] == after[0] for before, after in pairwise(cuts))
+    assert all(begin % unit == 0 or begin == length for begin, _ in cuts)
+    units = [-(-end // unit) - -(-begin // unit) for begin, end in cuts]
+    assert max(units) - min(units) <= 1
+
+
+@given(st.integers(1, 99_999), st.data())
+def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
+    numbers = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=9))
+    shards = [Shard(number, count) for number in numbers]
+    assert [read_shard(str(shard)) for shard in shards] == shards
+    assert sorted(shards) == sorted(shards, key=lambda shard: shard.name)
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"])
+def test_what_is_no_shard_is_refused(text):
+    with pytest.raises(UserError, match="is not a shard"):
+        read_shard(text)
+
+
+@given(st.integers(0, 10**8), st.integers(1, 200))
+def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
+    shards = shards_for(lines, workers)
+    sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK) for n in (1, shards))]
+    assert max(sizes) <= 4 * CHUNK
+    assert shards >= min(4 * workers, -(-lines // CHUNK)) and shards >= 1
+
+
+def test_shards_that_start_at_the_same_moment_agree(tmp_path):
+    (tmp_path / "text").write_text("ka\n")
+
+    def start(folder: Path) -> str:
+        barrier.wait()
+        length = {"measure": lambda: [1], "shards": 4, "unit": lambda *_: 1}
+        return attempt(agree, folder, "translate", {}, [str(tmp_path / "text")], **length)
+
+    barrier = Barrier(4)
+    with ThreadPoolExecutor(4) as threads:
+        for turn in range(30):
+            assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
+
+
+def test_of_calls_that_differ_and_start_at_the_same_moment_one_is_refused(tmp_path):
+    def start(shards: int, measure: Callable[[], list[int]]) -> Plan:
+        return agree(tmp_path / "parts", "translate", {}, [], measure=measure, shards=shards, unit=lambda *_: 1)
+
+    with pytest.raises(UserError, match="with 2 shards instead of 4"):
+        start(4, lambda: [*start(2, lambda: [8]).lengths])
+    assert start(2, list).shards == 2
+
+
+# -- translating ------------------------------------------------------------------------------------------------------
+
+
+def translate(capsys: pytest.CaptureFixture[str], model: Path, text: Path, output: Path, *more: object) -> str:
+    status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", text, "--output", output, *more)
+    assert status == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def whole(model: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The translation by one process."""
+    output = tmp_path_factory.mktemp("whole") / "out.txt"
+    cli.main(["translate", str(model), "--engine", "torch", "--input", str(text), "--output", str(output)])
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    for number in np.random.default_rng(count).permutation(count) + 1:
+        said = translate(capsys, model, text, shards, "--shard", f"{number}/{count}")
+    assert f"Shard {number}/{count} is whole" in said
+    assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+    assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
+
+
+def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "1/2")
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    first, second = sorted(shards.glob("*.txt"))
+    before = first.stat().st_mtime_ns
+    assert "Shard 1/2 is whole" in translate(capsys, model, text, shards, "--shard", "1/2")
+    assert first.stat().st_mtime_ns == before
+    second.write_bytes(second.read_bytes()[:-9])
+    status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
+    assert status == 2 and "lacks 1 of 2 shards: --shard 2/2; start it again" in said
+    assert not (tmp_path / "joined.txt").exists()
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+    damaged = bytearray(first.read_bytes())
+    damaged[5] ^= 1
+    first.write_bytes(damaged)
+    status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
+    assert status == 2 and f"{first} is damaged" in said
+    assert (tmp_path / "joined.txt").read_bytes() == whole
+
+
+def test_what_a_killed_process_left_is_not_taken_for_a_shard(model, text, whole, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "1/2")
+    record = next(shards.glob("*-of-*.json"))
+    left = shards / ".00002-of-00002.txt.aside-0badcafe"
+    left.write_bytes(b"half a li")
+    # A record is written before the file it is about is renamed.
+    (shards / "00002-of-00002.json").write_bytes(record.read_bytes())
+    assert "lacks 1 of 2 shards" in run(capsys, "join", shards, "--output", tmp_path / "out.txt")[2]
+    translate(capsys, model, text, shards, "--shard", "2/2")
+    assert run(capsys, "join", shards, "--output", tmp_path / "out.txt")[0] == 0
+    assert (tmp_path / "out.txt").read_bytes() == whole
+    assert not left.exists()
+
+
+def test_json_lines_are_those_of_the_whole(model, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{line}\n" for line in ["", *reverse_texts(9, seed=3)[0]]), encoding="utf-8")
+    options = "--n-best", "2", "--beam-size", "2"
+    translate(capsys, model, text, tmp_path / "out", *options)
+    for number in range(1, 4):
+        translate(capsys, model, text, tmp_path / "shards", *options, "--shard", f"{number}/3")
+    joined = b"".join(path.read_bytes() for path in sorted((tmp_path / "shards").glob("*.jsonl")))
+    there, expected = (
+        [json.loads(line)["text"] for line in each.splitlines()] for each in (joined, (tmp_path / "out").read_bytes())
+    )
+    assert there == expected
+
+
+def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    translate(capsys, model, text, shards, "--shard", "2/3")
+    before = {path: path.stat().st_mtime_ns for path in shards.iterdir()}
+    other = tmp_path / "other.txt"
+    other.write_bytes(text.read_bytes().replace(b"ka", b"lo"))
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(text.read_bytes())
+
+    def refused(file: Path, *more: object) -> str:
+        command = "translate", model, "--engine", "torch", "--input", file, "--output", shards, *more
+        status, _, said = run(capsys, *command)
+        assert status == 2
+        return said
+
+    assert "with decode.beam_size 1 instead of 2; repeat" in refused(text, "--shard", "1/3", "--beam-size", "2")
+    assert "with 3 shards instead of 4; repeat" in refused(text, "--shard", "1/4")
+    assert "is another file than" in refused(other, "--shard", "1/3")
+    assert "is whole" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
+    assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
+
+
+# -- preparing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vocabulary") / "data"
+    folder.parent.joinpath("t.tsv").write_text(
+        "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(99, 0), strict=True))
+    )
+    corpora = (CorpusConfig((str(folder.parent / "t.tsv"),)),)
+    preparation.prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
+    return folder
+
+
+def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int, unit: int = 1, **more: object) -> None:
+    """Both rounds, the shards in some order, some twice."""
+    plan = plan_preparation(data, folder, count, unit=unit, **more)
+    numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
+    for number in numbers:
+        read_shard_of_corpus(folder, plan, Shard(number, count))
+    settle(folder, plan)
+    for number in numbers:
+        encode_shard(folder, plan, Shard(number, count))
+    join_prepared(folder, plan, out)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files, without what tells the time."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    facts = json.loads(found.pop("preparation.json"))
+    assert facts.pop("seconds") > 0
+    manifest = json.loads(found.pop("manifest.json"))
+    del manifest["files"]["preparation.json"]
+    return found | {"facts": json.dumps(facts).encode(), "manifest": json.dumps(manifest).encode()}
+
+
+def attempt(do: object, *arguments: object, **more: object) -> str:
+    """The complaint, if there is one."""
+    try:
+        do(*arguments, **more)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+texts = st.sampled_from(
+    ["", "ka", "lo", "ka lo", "lo mi", "ka ka", "KA", " ", "nu po re so ti va", "mi " * 12, "ja\u2028nu"]
+)
+corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, max_size=2)
+
+
+@given(
+    corpora,
+    st.integers(1, 5),
+    st.tuples(st.integers(0, 9), st.integers(1, 4)),
+    st.sampled_from([0, 1, 4]),
+    st.booleans(),
+    st.sampled_from([0.0, 2.0]),
+    st.sampled_from([6, 256]),
+    st.sampled_from([(), ("near-duplicate", "copied")]),
+)
+@example(
+    [[("ka", "zu"), ("", "x"), ("ka", "zu"), ("lo", "fe"), ("lo", "fe"), ("mi", "")]] * 2,
+    5,
+    (1, 1),
+    1,
+    True,
+    0.0,
+    256,
+    (),
+)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_corpus_prepared_in_shards_is_the_same(
+    vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length, rules
+):
+    folder = tmp_path_factory.mktemp("prepared")
+    files = []
+    for number, pairs in enumerate(corpora):
+        sides = [folder / f"{number}.{side}" for side in ("src", "tgt")]
+        for path, lines in zip(sides, zip(*pairs, strict=True) if pairs else ((), ()), strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        files.append(CorpusConfig(tuple(map(str, sides)), weight=number + 0.5))
+    data = DataConfig(
+        corpora=tuple(files),
+        holdout=holdout,
+        deduplicate=deduplicate,
+        max_ratio=max_ratio,
+        max_length=max_length,
+        rules=rules,
+    )
+    alone = attempt(
+        preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
+    )
+    joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary)
+    assert joined == alone
+    assert alone or contents(folder / "joined") == contents(folder / "one")
+
+
+def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabulary, tmp_path):
+    files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
+    for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
+        Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
+    data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
+    in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
+def corpus_files(folder: Path) -> DataConfig:
+    """Two corpora that repeat themselves and each other; one is compressed, and one has trouble in it."""
+    sources, targets = reverse_texts(400, seed=5)
+    sources[7], targets[9], sources[200] = "", " ", sources[3]
+    (folder / "a.src").write_text("".join(f"{line}\n" for line in sources * 2), encoding="utf-8")
+    (folder / "a.tgt").write_text("".join(f"{line}\n" for line in targets * 2), encoding="utf-8")
+    pairs = zip(*reverse_texts(300, seed=6), strict=True)
+    (folder / "b.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
+    corpora = CorpusConfig((str(folder / "a.src"), str(folder / "a.tgt")), 2.0), CorpusConfig((str(folder / "b.tsv"),))
+    return DataConfig(corpora=corpora, holdout=30, max_length=9)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
+    data = configure({"data.joint": joint}).data.__class__(**corpus_files(tmp_path).__dict__ | {"joint": joint})
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "one")
+
+
+def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
+    """Stretches that have slipped, unusual lengths, near repetitions, and placeholders that don't match."""
+    sources, targets = reverse_texts(3000, seed=7, longest=12)
+    pairs = list(zip(sources, targets, strict=True))
+    pairs = [*pairs[:1200], *zip(sources[1200:1400], targets[1203:1403], strict=True), *pairs[1400:]]
+    pairs[5] = pairs[40] = pairs[2900] = "ka {0} lo", "fe {0} zu"
+    pairs[6] = pairs[2950] = "ka {0} mi", "ga zu"
+    pairs[7], pairs[2990] = ("KA LO.", "FE ZU."), ("ka lo", "fe zu")
+    pairs[9] = "ka", " ".join(targets[:40])
+    many = [pair for pair in pairs for _ in range(4)]
+    (tmp_path / "c.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in many), encoding="utf-8")
+    rules = "misaligned", "length", "near-duplicate"
+    corpora = (CorpusConfig((str(tmp_path / "c.tsv"),)),)
+    data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
+    for name, options in {"twice": data, "once": dataclasses.replace(data, deduplicate=True)}.items():
+        (tmp_path / name).mkdir()
+        preparation.prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
+        in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)
+        assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
+
+
+def test_of_a_very_large_corpus_shards_give_the_texts_to_learn_from_that_one_spool_gives(tmp_path):
+    chance = np.random.default_rng(1)
+    pairs = [Pair(str(number), f"-{number}", Origin("", number)) for number in range(17_000)]
+    repeated = chance.random(len(pairs)) < 0.2
+    held_out = chance.random(len(pairs)) < 0.01
+    one = Spool(
+        tmp_path / "one", [pair for pair, again in zip(pairs, repeated, strict=True) if not again], hashed=False
+    )
+    one.parts[held_out[~repeated]] = HELD_OUT
+    shards = []
+    for begin, end in pairwise([0, 3_000, 3_001, 3_001, 11_500, len(pairs)]):
+        shards.append(Spool(tmp_path / f"{len(shards)}-{begin}", pairs[begin:end], hashed=False))
+        shards[-1].parts[held_out[begin:end]] = HELD_OUT
+        shards[-1].parts[repeated[begin:end]] = REPEATED
+    for every in range(1, 5):
+        assert list(Texts(thinned(shards, every), 1)) == list(Texts([one], 1, every))
+
+
+@given(st.lists(st.integers(0, 40)))
+def test_later_hashes_are_those_that_one_process_finds(numbers):
+    hashes = np.array(numbers, dtype="<u8")
+    new = Hashes().add([value.tobytes() for value in hashes])
+    assert later(lambda: [hashes[:7], hashes[7:]]).tolist() == [not each for each in new]
+
+
+def test_the_commands_say_what_comes_next(tmp_path, capsys):
+    data = corpus_files(tmp_path)
+    files = data.corpora[0].files
+    command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
+    status, _, said = run(capsys, *command, "--shard", "1/2")
+    assert status == 0 and "Shard 1/2 is read" in said
+    assert "lacks 1 of 2 shards of the first round: --shard 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    run(capsys, *command, "--shard", "2/2")
+    assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
+    status, _, said = run(capsys, "join", tmp_path / "shards")
+    assert status == 0 and "Start all shards again" in said
+    assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
+    status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
+    assert status == 2 and "lacks 1 of 2 shards of the second round: --shard 1/2" in said
+    assert "Shard 1/2 is encoded" in run(capsys, *command, "--shard", "1/2")[2]
+    status, told, _ = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
+    assert status == 0 and "pairs to train on, 30 held out" in told
+    assert run(capsys, *command[:-2], "--out", tmp_path / "one")[0] == 0
+    assert contents(tmp_path / "data") == contents(tmp_path / "one")
+
+
+MISTAKES = {
+    "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
+    "translate MODEL --input TEXT --output TEXT --on ray": "is the file that is read",
+    "translate MODEL --input TEXT --output x --on slurm": "--on slurm is not known: give --on ray, or",
+    "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
+    "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
+    "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
+    "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
+    "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
+    "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
+    "translate MODEL --input a.po --output x --shard 1/2": "is one document",
+    "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
+    "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
+    "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
+    "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
+    "prepare --out x --shard 1/2": "There is nothing to train on",
+    "join MODEL": "holds no shards",
+    "join none": "none holds no shards",
+}
+
+
+@pytest.mark.parametrize("typed", MISTAKES)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.po").write_text("")
+    names = {"MODEL": model, "TEXT": text}
+    before = text.read_bytes()
+    status, told, said = run(capsys, *(names.get(word, word) for word in typed.split()))
+    assert status == 2 and told == "" and said.count("\n") == 1
+    assert MISTAKES[typed] in said
+    assert [path.name for path in tmp_path.iterdir()] == ["a.po"] and text.read_bytes() == before
+
+
+def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    status, _, said = run(capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray")
+    assert status == 2 and said.strip().endswith("--on ray needs ray: pip install 'transduce[scale]'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert read_address("ray") == ""
+    assert read_address("ray://host:10001") == "ray://host:10001"
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    assert read_address("ray") == "10.0.0.1:6379"
+
+
+# -- on Ray -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_on_ray_although_workers_are_killed(model, tmp_path):
+    """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
+    lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK, seed=2, longest=9)[0]]
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    job = Job((str(model),), {}, "torch", Form())
+    killed, done = list[int](), False
+
+    def hunt() -> None:
+        while not done and len(killed) < 3:
+            for pid in writers(tmp_path / "out.txt.shards"):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                time.sleep(2)
+            time.sleep(0.01)
+
+    hunter = Thread(target=hunt)
+    hunter.start()
+    try:
+        joined = translate_on_ray(job, str(text), tmp_path / "out.txt", workers=2, shards=3)
+    finally:
+        done = True
+        hunter.join()
+    assert len(killed) == 3
+    alone = load([str(model)], engine="torch", threads=1)
+    expected = [translation.text for translation in alone.translate_lines(lines)]
+    assert joined.lines == len(lines)
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n") == [*expected, ""]
+    assert not (tmp_path / "out.txt.shards").exists()
+
+
+def writers(shards: Path) -> set[int]:
+    """The processes that have the file of a shard open."""
+    found = set[int]()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            target = link.readlink()
+            if target.parent == shards and ".txt.aside-" in target.name:
+                found.add(int(link.parts[2]))
+    return found
+
+
+@pytest.mark.slow
+def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
+    data = corpus_files(tmp_path)
+    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
+    assert not (tmp_path / "ray.shards").exists()
+
+
+@pytest.mark.slow
+def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tmp_path):
+    """As if something in its text crashed the process, until that is mended."""
+    data = corpus_files(tmp_path)
+    plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)
+    tried, mended = tmp_path / "tried", tmp_path / "mended"
+
+    def crash_at_second(folder: Path, plan: Plan, shard: Shard) -> bool:
+        with tried.open("a") as file:
+            file.write(f"{shard.number}")
+        if shard.number == 2 and not mended.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_shard_of_corpus(folder, plan, shard)
+
+    def work(pool: Pool) -> None:
+        with pytest.raises(UserError, match=rf"{TRIES} times of {TRIES} at shard 2/3 \(pairs 201 to 500 of corpus 1, "):
+            do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
+        assert sorted(tried.read_text()) == sorted("13" + "2" * TRIES)
+        mended.touch()
+        do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * TRIES)
+
+    conduct("", 1, work, gpus=False)
+    assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
+
+
+@pytest.mark.slow
+def test_what_is_wrong_with_a_line_is_said_as_without_ray(tmp_path, model, capsys):
+    """A line that is longer than the model's positions, in the middle of a file."""
+    config = model_folder.read_config(model)
+    learned = configure(
+        {**SIZES, "model.vocab_size": config.model.vocab_size, "model.positions": "learned"},
+        {"model.max_positions": 12},
+    )
+    network = build(learned.model)
+    model_folder.publish_model(tmp_path / "short", learned, Tokenizer.load(model), network.state_dict(), {}, "")
+    (tmp_path / "text").write_text("ka\n" * (CHUNK + 5) + "ka lo mi nu " * 9 + "\nka\n")
+    command = ["translate", tmp_path / "short", "--engine", "torch", "--input", tmp_path / "text"]
+    alone = run(capsys, *command, "--output", tmp_path / "one")
+    status, _, said = run(capsys, *command, "--output", tmp_path / "ray", "--on", "ray", "--workers", "1")
+    assert status == alone[0] == 2
+    assert said.splitlines()[-1] == alone[2].splitlines()[-1]
+    assert f"Source text {CHUNK + 6} has" in said
+
+
+@pytest.mark.slow
+def test_ray_ends_with_the_command(model, text, tmp_path):
+    """Ctrl-C: nothing that was started runs on, and no folder of Ray's is left."""
+    command = [sys.executable, "-m", "transduce.cli", "translate", str(model), "--engine", "torch", "--on", "ray"]
+    command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]
+    others = set(Path("/tmp").glob("ray-*"))
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while not (tmp_path / "out.txt.shards" / "plan.json").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    started = family(process.pid)
+    assert len(started) > 3
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in started):
+            break
+        time.sleep(0.1)
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    assert not (tmp_path / "out.txt").exists() and not set(Path("/tmp").glob("ray-*")) - others
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(each for child in children for each in family(int(child)))]

@@ -1,0 +1,731 @@
+"""The doctor: what is wrong with pairs, stretches that have slipped, what is written when it is mended, and folders."""
+
+import json
+import random
+import shutil
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transduce.corpus import phrasebook
+
+from command_line import run
+from corpora import write_texts
+from models import make_model
+from transduce.system.errors import UserError
+from transduce.system.files import ASIDE
+from transduce.text import clean as cleaning
+from transduce.text.clean import Cleaning, clean
+from transduce.text.misalignment import (
+    CHANGE,
+    FARTHEST,
+    Stretch,
+    _likeliest_path,
+    _may_change,
+    _words,
+    at_offsets,
+    find_stretches,
+    partners,
+)
+from transduce.text.numbers import numbers_disagree
+from transduce.text.pairs import Origin, Pair, read_pairs
+from transduce.text.rules import (
+    BITS,
+    BROKEN_OFF,
+    CHARACTERS,
+    COPIED,
+    DUPLICATE,
+    EMPTY,
+    ENCODING,
+    JOINED,
+    LENGTH_RULES,
+    MEANINGS,
+    MISALIGNED,
+    MISREAD,
+    MOJIBAKE,
+    NEAR_DUPLICATE,
+    NUMBERS,
+    OTHERS,
+    PLACEHOLDERS,
+    SOURCE_LANGUAGE,
+    SWAPPED,
+    TARGET_LANGUAGE,
+    TEST,
+    Checker,
+    Rules,
+)
+from transduce.text.sides import Side, Sides
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.corpora.doctor import audit as examination
+from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
+from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
+from transduce.wings.corpora.doctor.repair import Mended, check_form
+from transduce.wings.export.exporting import export
+
+BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
+WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
+odd = st.sampled_from(["Ã¤", "\ufffd", "\x02", "{0}", "<b>", "</b>", "%s", "12", "14", "\n", " ", "Ä", "ß“", "1.000"])
+texts = st.lists(odd | st.text(st.characters(codec="utf-8"), max_size=3), max_size=5).map("".join)
+WORDS = [*"„“…’€–", "Ähre", "Übel", "Öl", "über", "Spaß", "café", "à", "señor", "Œuvre", "naïve", " »", " "]
+
+
+def pairs_of(texts: list[tuple[str, str]], file: str = "corpus.tsv") -> list[Pair]:
+    return [Pair(source, target, Origin(file, line)) for line, (source, target) in enumerate(texts, start=1)]
+
+
+def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> set[str]:
+    """The rules that one pair breaks."""
+    flags = Checker(Rules(0, False, rules, **given)).check(Sides([source], [target]))
+    return {rule for rule in MEANINGS if flags[0] & BITS[rule]}
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[tuple[str, str]]:
+    """English and German, of lengths that vary as in a book, and none is there twice."""
+    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(3000, seed=1)]
+    drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
+    different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
+    return list(different)[:1500]
+
+
+# -- pairs by themselves ---------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=8))
+def test_what_many_pairs_break_together_each_breaks_alone(pairs):
+    checker = Checker(Rules(0, False, BY_THEMSELVES))
+    together = checker.check(Sides([a for a, _ in pairs], [b for _, b in pairs]))
+    assert together.tolist() == [int(checker.check(Sides([a], [b]))[0]) for a, b in pairs]
+
+
+@given(st.lists(st.sampled_from(WORDS)).map("".join))
+def test_what_is_read_in_the_wrong_encoding_is_seen_and_nothing_else(text):
+    assert not MISREAD.search(text)
+    for wrong in ("cp1252", "latin-1"):
+        misread = text.encode().decode(wrong, "replace")
+        assert bool(MISREAD.search(misread)) or "\ufffd" in misread or text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "agree"),
+    [
+        ("On page 30", "Auf Seite 30", True),
+        ("On page 30", "Auf Seite 31", False),
+        ("1,000.5 m", "1.000,5 m", True),
+        ("at 2:30 pm", "um 14:30", True),
+        ("at half past 2", "um 2:30", True),  # the other side says it in words
+        ("the class of '98", "der Jahrgang 1998", True),
+        ("07 and 8", "7 und 08", True),
+        ("3 dogs, 4 cats", "4 Hunde, 3 Katzen", True),
+        ("3 dogs, 4 cats", "3 Hunde, 5 Katzen", False),
+        ("9" * 5000, "8" * 5000, False),  # longer than Python reads
+    ],
+)
+def test_numbers(source, target, agree):
+    assert numbers_disagree(source, target) == numbers_disagree(target, source) == (not agree)
+
+
+@given(st.lists(st.integers(0, 10**6)), st.randoms(use_true_random=False))
+def test_numbers_agree_in_any_order(numbers, choice):
+    other = choice.sample(numbers, len(numbers))
+    assert not numbers_disagree(" ".join(map(str, numbers)), " ".join(map(str, other)))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "rule"),
+    [
+        ("Save {0} files", "Speichere Dateien", PLACEHOLDERS),
+        ("A <b>dog</b>", "Ein <b>Hund", PLACEHOLDERS),
+        ("A dog", "A dog!", COPIED),
+        ("Über", "Ãœber", MOJIBAKE),
+        ("it’s", "itâ€™s", MOJIBAKE),
+        ("Mädchen", "M√§dchen", MOJIBAKE),
+        ("a", "a\x85b", CHARACTERS),
+        ("a\ufffd", "b", CHARACTERS),
+    ],
+)
+def test_faults_have_names(source, target, rule):
+    assert rule in broken(source, target, *BY_THEMSELVES)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("{0}", "{0}"),
+        ("https://example.org", "https://example.org"),
+        ("1999", "1999"),
+        ("“fun”", "„Spaß“"),
+        ("100 %", "100%"),
+    ],
+)
+def test_what_is_no_fault(source, target):
+    assert not broken(source, target, *BY_THEMSELVES)
+
+
+def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str]]) -> int:
+    """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
+    sources, targets = map(list, zip(*usual, strict=True))
+    checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
+    return np.count_nonzero(checker.check(Sides(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_what_breaks_off_and_what_is_joined(sentences, mirrored):
+    def sides(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [pair[::-1] for pair in pairs] if mirrored else pairs
+
+    cut = [(source, target[: len(target) // 3]) for source, target in sentences]
+    joined = [(a, f"{b} {c}") for (a, b), (_, c) in pairwise(sentences) if len(c) > len(b)]
+    for rule, spoilt in ((BROKEN_OFF, cut), (JOINED, joined)):
+        assert named_of(sides(sentences), rule, sides(sentences)) < 0.005 * len(sentences)
+        assert named_of(sides(spoilt), rule, sides([*sentences[100:], *spoilt[:100]])) > 0.95 * len(spoilt)
+
+
+def test_ends_tell_nothing_where_many_texts_have_none(sentences):
+    open_ended = [(source, target.rstrip(".!?")) for source, target in sentences]
+    mixed = [pair for pairs in zip(sentences[::2], open_ended[1::2], strict=True) for pair in pairs]
+    for usual in (mixed, open_ended):
+        assert named_of(open_ended, BROKEN_OFF, usual) < 0.01 * len(sentences)
+
+
+def test_languages_and_which_side_they_are_on():
+    english, german, french = "Where is the next station?", "Wo ist der nächste Bahnhof?", "Où se trouve la gare ?"
+    rules = {"rules": (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE), "languages": ("en", "de-AT")}
+
+    def wrong(source: str, target: str) -> set[str]:
+        return broken(source, target, *rules["rules"], languages=rules["languages"])
+
+    assert wrong(english, german) == set()
+    assert wrong(german, english) == {SWAPPED}
+    assert wrong(french, german) == {SOURCE_LANGUAGE}
+    assert wrong(english, french) == {TARGET_LANGUAGE}
+    assert wrong(french, french) == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
+
+
+def test_what_the_rules_need_is_asked_for():
+    for rules, said in (
+        (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "language 'src' can't be told"),
+        (Rules(0, True, (TEST,)), "--test"),
+        (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
+        (Rules(0, True, (EMPTY,)), "no rule to choose"),
+    ):
+        with pytest.raises(UserError, match=said):
+            Checker(rules)
+
+
+@given(texts, st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]))
+def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
+    one, other = Side([text.casefold()]), Side([change(text.casefold())])
+    assert one.letters == other.letters
+
+
+# -- one home of the rules ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)  # each has room for every character
+@given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(1, 5))
+def test_cleaning_leaves_out_what_the_examination_names(pairs, chunk):
+    rules, named = Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)), pairs_of([*pairs, ("a", "b"), ("a", "b")])
+    with patch.object(cleaning, "CHUNK", chunk), patch.object(examination, "CHUNK", chunk):
+        found, report = examine(named, rules), Cleaning()
+        kept = list(clean(named, rules, report))
+    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict]
+    assert report.counts == Counter(list(MEANINGS)[verdict - 1] for verdict in found.verdicts if verdict)
+    assert (report.total, report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
+
+
+def test_processes_change_nothing(sentences, monkeypatch):
+    monkeypatch.setattr(examination, "CHUNK", 400)
+    spoilt = [("{0}", "x") if place % 70 == 0 else pair for place, pair in enumerate([*sentences, *sentences[:50]])]
+    rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
+    one, two = (examine(pairs_of(spoilt), rules, processes) for processes in (1, 2))
+    assert one.verdicts == two.verdicts
+    assert findings(one) == findings(two)
+    assert np.array_equal(one.lengths, two.lengths)
+    assert np.array_equal(one.characters, two.characters)
+    assert one.found.counts[DUPLICATE] >= 45 and one.faulty == sum(map(bool, one.verdicts))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=12), st.integers(1, 5))
+def test_lengths_and_characters_are_counted(pairs, chunk):
+    with patch.object(examination, "CHUNK", chunk):
+        found = examine(pairs_of(pairs), Rules(0, False))
+    for side, texts in enumerate(zip(*pairs, strict=True)):
+        assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)  # a line feed after each
+        lengths = sorted(len(text.strip()) for text in texts)
+        assert quantiles(found.lengths[side], (1.0,)) == lengths[-1:]
+        assert found.lengths[side].sum() == len(texts)
+
+
+def test_languages_are_found_out(sentences):
+    assert examine(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
+    assert examine(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
+
+
+# -- stretches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [-20, -3, -1, 1, 2, 3, 20])
+def test_a_shift_is_found_named_and_located(sentences, shift):
+    sources, targets = map(list, zip(*sentences, strict=True))
+    at = 700 + shift
+    moved = (
+        [*targets[:at], *targets[:shift], *targets[at:-shift]] if shift > 0 else [*targets[:at], *targets[at - shift :]]
+    )
+    found = find_stretches(sources[: len(moved)], moved)
+    assert [each.offset for each in found if each.offset is not None] == [shift]
+    assert abs(found[0].first - at) <= 10  # where many lines are missing, those beside the gap are nowhere near
+    assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
+
+
+def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
+    sources, targets = map(list, zip(*sentences, strict=True))
+    targets[500:800] = [*targets[502:800], *targets[:2]]
+    targets[1000:1300] = targets[:300]
+    shift, lost = find_stretches(sources, targets)
+    assert shift.offset == -2 and abs(shift.first - 502) <= 10 and abs(shift.last - 799) <= 10
+    assert lost.offset is None and abs(lost.first - 1000) <= 20 and abs(lost.last - 1299) <= 20
+
+
+def test_what_is_aligned_has_no_stretch(sentences):
+    assert find_stretches(*zip(*sentences, strict=True)) == []
+    assert find_stretches(["a"] * 500, ["b"] * 500) == []
+    assert find_stretches([""] * 500, [""] * 500) == []
+    assert find_stretches(["a"], ["b"]) == []
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 3))
+def test_no_path_changes_where_none_may(seed, width):
+    odds = np.random.default_rng(seed).normal(0, width, (60, 2 * FARTHEST + 2))
+    if not _may_change(odds):
+        assert (_likeliest_path(odds) == FARTHEST).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_path_is_the_best_one(seed):
+    odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * FARTHEST + 2))
+
+    def worth(path: tuple[int, ...]) -> float:
+        changes = sum(a != b for a, b in pairwise((FARTHEST, *path)))
+        end = CHANGE / 2 * (path[-1] != FARTHEST)
+        return sum(odds[line, column] for line, column in enumerate(path)) - CHANGE * changes - end
+
+    columns = range(odds.shape[1])
+    ways = [(a, b) for a in columns for b in columns]
+    assert worth(tuple(_likeliest_path(odds).tolist())) == pytest.approx(max(map(worth, ways)))
+
+
+@given(
+    st.lists(st.lists(st.text(st.sampled_from("abcäßÉ3٣"), min_size=1, max_size=5), max_size=4), min_size=1, max_size=5)
+)
+def test_words_have_the_same_hash_where_they_are_the_same(lines):
+    found = _words([" ".join(line) for line in lines])
+    kept = [
+        (place, word.casefold())
+        for place, line in enumerate(lines)
+        for word in line
+        if len(word.casefold()) >= 3 or any(map(str.isdecimal, word))
+    ]
+    assert found.lines.tolist() == [place for place, _ in kept]
+    assert len(set(found.hashes.tolist())) == len({word for _, word in kept})
+    assert len(set(zip(found.hashes.tolist(), (word for _, word in kept), strict=True))) == len({w for _, w in kept})
+
+
+def test_a_stretch_goes_on_in_the_next_chunk_and_in_what_is_left_over(sentences, monkeypatch):
+    monkeypatch.setattr(examination, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
+    sources, targets = zip(*sentences, strict=True)
+    found = examine(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
+    assert found.stretches == [Misaligned("corpus.tsv", 1, len(sentences) - 3, 3)]
+    misaligned = 1 + list(MEANINGS).index(MISALIGNED)
+    assert Counter(found.verdicts) == {MENDED + 3: found.mended, misaligned: found.faulty - found.mended}
+    assert found.faulty == len(sentences) - 3 and found.mended >= found.faulty - 2 * 3
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
+    """A table with some faults, and columns and blanks that are nobody's business."""
+    rows = [f"{source}\t{target}\tkept \t" for source, target in sentences[:300]]
+    rows[20], rows[30], rows[40], rows[50] = rows[10], "A dog\t\tx", "A {0} dog\tEin Hund", "A dog"
+    (tmp_path / "corpus.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return tmp_path / "corpus.tsv"
+
+
+def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
+    mended, before = corpus.with_name("mended.tsv"), corpus.read_text(encoding="utf-8").split("\n")
+    status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS)
+    report = json.loads(out)
+    at_fault = {line for rule in report["rules"].values() for _, line in rule["lines"]}
+    assert status == 0 and at_fault == {21, 31, 41, 51} and report["faulty"] == 4
+    assert {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()} == {
+        DUPLICATE: [21],
+        EMPTY: [31, 51],
+        PLACEHOLDERS: [41],
+    }
+    assert mended.read_text(encoding="utf-8").split("\n") == [
+        row for line, row in enumerate(before, start=1) if line not in at_fault
+    ]
+    left = [json.loads(row) for row in Path(f"{mended}.left-out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(each["rule"], each["line"]) for each in left] == [
+        (DUPLICATE, 21),
+        (EMPTY, 31),
+        (PLACEHOLDERS, 41),
+        (EMPTY, 51),
+    ]
+    assert left[2]["source"] == "A {0} dog"
+
+
+def test_what_is_mended_has_no_fault(corpus, capsys):
+    once, twice = corpus.with_name("once.jsonl"), corpus.with_name("twice.jsonl")
+    pairs = [[*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
+    as_json = corpus.with_suffix(".jsonl")
+    as_json.write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in pairs), encoding="utf-8")
+    sides = [corpus.with_suffix(suffix) for suffix in (".en", ".de")]
+    for side, texts in zip(sides, zip(*pairs, strict=True), strict=True):
+        side.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    outputs = [corpus.with_suffix(suffix) for suffix in (".mended.en", ".mended.de")]
+    assert run(capsys, "doctor", as_json, "--fix", once)[0] == 0
+    assert run(capsys, "doctor", once, "--fix", twice)[0] == 0
+    assert run(capsys, "doctor", *sides, "--fix", *outputs)[0] == 0
+    assert once.read_bytes() == twice.read_bytes()
+    kept = [json.loads(row) for row in once.read_text(encoding="utf-8").splitlines()]
+    assert 200 < len(kept) < 300
+    for name, output in zip(("source", "target"), outputs, strict=True):
+        assert output.read_text(encoding="utf-8").split("\n")[:-1] == [each[name] for each in kept]
+
+
+def test_a_folder_of_bilingual_files_is_a_corpus(corpus, capsys):
+    (corpus.parent / "deeper" / "still").mkdir(parents=True)
+    for name in ("one.tsv", "other.tsv"):
+        shutil.copy(corpus, corpus.parent / "deeper" / "still" / name)
+    corpus.unlink()
+    status, out, _ = run(capsys, "doctor", corpus.parent, "--json", "--only", PLACEHOLDERS)
+    assert (status, json.loads(out)["pairs"]) == (0, 2 * 300)
+
+
+def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
+    files = [tmp_path / name for name in ("a.tsv", "b.tsv")]
+    for file in files:
+        file.write_text("A dog.\t\n" * 3, encoding="utf-8")
+    page = tmp_path / "page.html"
+    said = run(capsys, "doctor", *files, "--only", NUMBERS, "--out", page)[1]
+    assert f"also in {files[0]}, lines 3; {files[1]}, lines 1, 2, 3\n" in said
+    assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(encoding="utf-8")
+    assert "also in lines 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS)[1]
+
+
+def test_a_length_that_is_not_counted_to_its_end_is_not_told_as_a_length(tmp_path, capsys):
+    (tmp_path / "long.tsv").write_text("a" * 9000 + "\t" + "b" * 4999 + "\n", encoding="utf-8")
+    page = tmp_path / "page.html"
+    said = run(capsys, "doctor", tmp_path / "long.tsv", "--out", page)[1]
+    assert "5,000 or more" in said and " 4,999" in said and "4,999 or" not in said
+    assert said.count("or more") == page.read_text(encoding="utf-8").count("or more") == 4
+
+
+def test_half_a_character_of_json_does_not_end_the_reading(tmp_path, capsys):
+    """What JSON says with an escape, and bytes that are not UTF-8, in the same file."""
+    rows = [rb'"a b", "c d"', rb'"a \ud83d", "c \udcff"', b'"e \xff", "f"', b'"g \xff\\ud83d", "h"', rb'"i", "j"']
+    lines = [b'{"source": %s, "target": %s}\n' % tuple(row.split(b", ")) for row in rows]
+    (tmp_path / "half.jsonl").write_bytes(b"".join(lines))
+    out = tmp_path / "kept.jsonl"
+    status, said, _ = run(capsys, "doctor", tmp_path / "half.jsonl", "--json", "--fix", out, "--only", CHARACTERS)
+    report = json.loads(said)
+    assert status == 0 and not report["stopped"] and report["pairs"] == 5
+    found = {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()}
+    assert found == {CHARACTERS: [2, 4], ENCODING: [3]}
+    assert out.read_bytes() == lines[0] + lines[4]
+    assert [row["line"] for row in map(json.loads, written(Path(f"{out}.left-out.jsonl")))] == [2, 3, 4]
+
+
+def written(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_a_stretch_does_not_run_from_one_file_into_another(tmp_path, sentences, capsys):
+    files = [tmp_path / f"{name}.tsv" for name in "ab"]
+    moved = [(source, target) for (source, _), (_, target) in zip(sentences[2:], sentences, strict=False)]
+    for file, pairs in zip(files, (moved[:700], moved[700:]), strict=True):
+        file.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    found = json.loads(run(capsys, "doctor", *files, "--only", "misaligned", "--json")[1])["stretches"]
+    assert [(Path(each["file"]).name, each["first"], each["last"], each["offset"]) for each in found] == [
+        ("a.tsv", 1, 700, 2),
+        ("b.tsv", 1, len(moved) - 700, 2),
+    ]
+
+
+@pytest.mark.parametrize("missing", [1, 7])
+def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(tmp_path, sentences, capsys, missing):
+    sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
+    mended = [tmp_path / "mended.en", tmp_path / "mended.de"]
+    for side, texts, lacks in zip(sides, zip(*sentences, strict=True), (0, missing), strict=True):
+        side.write_text("".join(f"{text}\n" for text in (*texts[:600], *texts[600 + lacks :])), encoding="utf-8")
+    status, out, _ = run(capsys, "doctor", *sides, "--only", "misaligned", "--json", "--fix", *mended)
+    report = json.loads(out)
+    (stretch,) = report["stretches"]
+    assert status == 0 and report["stopped"] == ""
+    assert stretch["offset"] == -missing and abs(stretch["first"] - 600) <= 10
+    kept = list(zip(*map(written, mended), strict=True))
+    assert set(kept) <= set(sentences) and len(kept) > 0.98 * len(sentences)
+    assert kept == [pair for pair in sentences if pair in set(kept)]  # in order, none twice
+    left, changed = (written(Path(f"{mended[0]}.{name}.jsonl")) for name in ("left-out", "mended"))
+    assert len(kept) + len(left) == len(sentences) and len(changed) == report["mendable"]
+    assert all(json.loads(row)["offset"] == -missing for row in changed)
+    assert f"shift by {-missing}" in run(capsys, "doctor", *sides, "--only", "misaligned")[1]
+    assert json.loads(run(capsys, "doctor", *mended, "--json", "--only", "misaligned")[1])["faulty"] == 0
+
+
+def test_nothing_is_written_where_a_side_ends_much_earlier(tmp_path, sentences, capsys):
+    sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
+    for side, texts, length in zip(sides, zip(*sentences, strict=True), (1500, 1479), strict=True):
+        side.write_text("".join(f"{text}\n" for text in texts[:length]), encoding="utf-8")
+    status, out, said = run(capsys, "doctor", *sides, "--json", "--fix", tmp_path / "a", tmp_path / "b")
+    assert "1,500 lines" in json.loads(out)["stopped"] and json.loads(out)["pairs"] == 1479
+    assert status == 2 and "Nothing was written" in said and not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])
+def test_what_else_is_in_a_line_stays_where_a_stretch_is_realigned(tmp_path, sentences, capsys, suffix):
+    targets = [target for _, target in sentences]
+    moved = [*targets[:700], *targets[697:1200], *targets[1203:]]
+    rows = [
+        f"{source}\t{target}\t{line}\t"
+        if suffix == ".tsv"
+        else json.dumps({"id": line, "translation": {"de": target, "en": source}}, ensure_ascii=False)
+        for line, ((source, _), target) in enumerate(zip(sentences, moved, strict=True))
+    ]
+    corpus, mended = (tmp_path / f"{name}{suffix}" for name in ("corpus", "mended"))
+    corpus.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    languages = ["--from", "en", "--to", "de", "--only", "misaligned"]
+    assert run(capsys, "doctor", corpus, *languages, "--fix", mended)[0] == 0
+    kept = [
+        row.split("\t")[:3] if suffix == ".tsv" else [row["translation"]["en"], row["translation"]["de"], row["id"]]
+        for row in (row if suffix == ".tsv" else json.loads(row) for row in written(mended))
+    ]
+    assert all(sentences[int(line)] == (source, target) for source, target, line in kept)
+    assert len(kept) > 0.97 * len(sentences)
+
+
+FRENCH = "Le café est déjà fermé à Noël."
+
+
+@pytest.mark.parametrize("form", ["two files", ".tsv", ".jsonl"])
+def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_path, capsys, form):
+    """What can't be that, by the characters of the other lines, leaves."""
+    targets = [f"{FRENCH} {number}".encode() for number in range(100)]
+    targets[10], targets[20] = f"{FRENCH} 10".encode("cp1252"), "Caf\xe9 été 20".encode("cp1252")
+    targets[30], targets[40] = b"Le caf\xc3 30", "Pøíli¹ 40".encode("cp1252")
+    targets[50] = f"{FRENCH} 50".encode() + b"\xe9"
+    sources = [f"The café is already closed at Christmas. {number}".encode() for number in range(100)]
+    names = {".tsv": ["c.tsv"], ".jsonl": ["c.jsonl"]}.get(form, ["c.en", "c.fr"])
+    files, mended = ([tmp_path / f"{place}{name}" for name in names] for place in ("", "mended-"))
+    rows = {
+        "two files": [sources, targets],
+        ".tsv": [[b"%s\t%s" % pair for pair in zip(sources, targets, strict=True)]],
+        ".jsonl": [[b'{"source": "%s", "target": "%s"}' % pair for pair in zip(sources, targets, strict=True)]],
+    }[form]
+    for file, lines in zip(files, rows, strict=True):
+        file.write_bytes(b"".join(line + b"\n" for line in lines))
+    options = ["--without", "swapped", "source-language", "target-language", "near-duplicate"]
+    status, out, said = run(
+        capsys, "doctor", *files, *options, "--json", "--fix", *mended, "--out", tmp_path / "p.html"
+    )
+    found = json.loads(out)["rules"]
+    assert status == 0, said
+    assert {rule: [line for _, line in each["lines"]] for rule, each in found.items() if rule == ENCODING} == {
+        ENCODING: [11, 21, 31, 41, 51]
+    }
+    assert "Le caf\ufffd 30" in found[ENCODING]["examples"][2]["target"]
+    left = [json.loads(row) for row in written(Path(f"{mended[0]}.left-out.jsonl"))]
+    assert [(each["rule"], each["line"]) for each in left if each["rule"] == ENCODING] == [
+        (ENCODING, line) for line in (31, 41, 51)
+    ]
+    kept = {pair.target for pair in read_pairs(list(map(str, mended)))}
+    assert {f"{FRENCH} 9", f"{FRENCH} 10", "Café été 20"} <= kept and not any("\ufffd" in text for text in kept)
+    changed = [json.loads(row) for row in written(Path(f"{mended[0]}.mended.jsonl"))]
+    assert [(each["rule"], each["line"]) for each in changed] == [(ENCODING, 11), (ENCODING, 21)]
+    assert "convert it first, iconv -f WINDOWS-1252 -t UTF-8" in run(capsys, "doctor", *files, *options)[1]
+    assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
+
+
+@pytest.mark.parametrize("name", ["c.po", "c.mrg"])
+def test_what_is_not_utf8_in_messages_and_trees_is_named_and_mended(tmp_path, capsys, name):
+    corpus = tmp_path / name
+    with corpus.open("wb") as file:
+        for number in range(100):
+            text = f"{FRENCH} {number}".replace(" ", "_").encode("cp1252" if number == 10 else "utf-8")
+            if name == "c.po":
+                file.write(b'msgid "The caf\xc3\xa9 is closed. %d"\nmsgstr "%s"\n' % (number, text))
+            else:
+                file.write(b"(S (NP x)\n(VP %s))\n" % text)
+    mended = tmp_path / "mended.jsonl"
+    status, out, said = run(capsys, "doctor", corpus, "--only", "mojibake", "--json", "--fix", mended)
+    assert status == 0, said
+    assert json.loads(out)["rules"][ENCODING]["lines"] == [[str(corpus), 21]]
+    assert len(written(mended)) == 100 and "déjà_fermé_à_Noël._10" in written(mended)[10]
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 30), st.sampled_from([None, -20, -2, 1, 3, 20]))))
+def test_no_target_goes_to_two_lines(drawn):
+    stretches, line = [], 0
+    for gap, length, offset in drawn:
+        stretches.append(Stretch(line + gap, line + gap + length, offset))
+        line += gap + length + 1
+    found = partners(stretches, line + 10)
+    sure = found[found >= 0]
+    assert len(set(sure.tolist())) == len(sure) and (sure < len(found)).all()
+    offsets = (found - np.arange(len(found)))[found >= 0]
+    assert set(offsets.tolist()) <= {0, *(stretch.offset for stretch in stretches)}
+
+
+@given(st.lists(st.integers(-FARTHEST, FARTHEST), max_size=80))
+def test_items_are_found_at_offsets(offsets):
+    wanted = [place + offset if 0 <= place + offset < len(offsets) else None for place, offset in enumerate(offsets)]
+    assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
+
+
+def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
+    examination_before = examine(read_pairs([str(corpus)]), Rules(0, False))
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("one\tmore\n")
+    for way in (Mended.lines, Mended.objects, Mended.left_out):
+        with pytest.raises(UserError, match="has changed"):
+            list(way(Mended([str(corpus)], ("en", "de"), examination_before.verdicts)))
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
+def test_two_files_that_are_no_lines_of_text_are_not_written_as_such(suffix):
+    with pytest.raises(UserError, match="whose name ends in"):
+        check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
+
+
+def test_the_page_needs_nothing_and_hides_nothing(corpus, capsys):
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("<script>alert(1)</script>\t<b>\x02\ufffd\n")
+    page = corpus.with_name("page.html")
+    assert run(capsys, "doctor", corpus, "--out", page)[0] == 0
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
+    assert "&lt;script&gt;" in html and "default-src 'none'" in html
+    for rule in (EMPTY, DUPLICATE, PLACEHOLDERS, CHARACTERS):
+        assert f'id="{rule}"' in html and f'href="#{rule}"' in html
+
+
+def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys):
+    test = tmp_path / "test.tsv"
+    test.write_text(f"{sentences[5][0].upper()} !!\tetwas anderes\nnever seen\t{sentences[7][1]}\n", encoding="utf-8")
+    report = json.loads(run(capsys, "doctor", corpus, "--test", test, "--only", "test", "--json")[1])
+    assert [line for _, line in report["rules"][TEST]["lines"]] == [6, 8]
+
+
+def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
+    files = write_texts(tmp_path, "train", 300, 1)
+    vocabulary = tmp_path / "vocabulary"
+    options = ["data.vocab_size=400", "data.holdout=0", "data.rules=copied,test", f"data.test={files[0]},{files[1]}"]
+    status, _, said = run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options)
+    assert status == 2 and "Nothing is left" in said and "test set" in said  # every sentence is in the test set
+    assert run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options[:2], "data.rules=copied")[0] == 0
+    (tmp_path / "other.tsv").write_text("ka lo Ж\tzu fe\nka Ж\tzu ж\n", encoding="utf-8")
+    report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
+    assert report["uncovered"] == {"Ж": 2, "ж": 1}
+    model = (vocabulary / "tokenizer.model").read_bytes()
+    for file in vocabulary.glob("tokenizer*"):
+        file.unlink()
+    Tokenizer(model, pieces=[["<pad>", "<s>", "</s>", "<unk>", "\u2581ka", "\u2581", "\u2581k", "k"]]).save(vocabulary)
+    report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
+    assert report["uncovered"].keys() >= {"Ж", "ж", "l"} and "k" not in report["uncovered"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "mojibake"], "--only is about a corpus"),
+        (["--from", "en"], "--from is about a corpus"),
+        (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
+        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "language 'qqq' can't be told"),
+        (["corpus.tsv", "--only", "test"], "--test"),
+        (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
+        (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
+        (["corpus.tsv", "--fix", "corpus.tsv"], "is the file that is read"),
+        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
+        (["-", "--fix", "a.tsv"], "reads the corpus twice"),
+        (["nothing.tsv"], "nothing.tsv does not exist"),
+        (["empty"], "not a model folder"),
+    ],
+)
+def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(corpus.parent)
+    Path("empty").mkdir()
+    status, out, complaint = run(capsys, "doctor", *arguments)
+    assert (status, out) == (2, "") and said in complaint
+
+
+# -- machine and folders -----------------------------------------------------------------------------------------------
+
+
+def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
+    status, out, _ = run(capsys, "doctor", "--json")
+    facts = {fact["what"]: fact for fact in json.loads(out)}
+    assert status == 0 and {"Python", "torch", "GPU", "cores", "memory", "disk", "extra fast"} <= facts.keys()
+    assert all(bool(fact["mend"]) == (fact["state"] != "good") for fact in facts.values())
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["nothing-like-it[x]>=2; extra == 'fast'"])
+    (lacking,) = [fact for fact in machine_facts(tmp_path) if fact.what == "extra fast"]
+    assert (lacking.state, lacking.mend) == ("lacking", "pip install 'transduce[fast]'")
+    assert "nothing-like-it is missing" in lacking.says
+    assert _complaint("numpy", "1.0") == "" and "older than 999" in _complaint("numpy", "999.0")
+
+
+@pytest.mark.parametrize(
+    "requirement", ['a-b>=1.2; extra == "x"', "a-b[c]>=1.2,<3 ; python_version>'3' and extra == 'x'"]
+)
+def test_requirements_are_read(requirement):
+    match = REQUIREMENT.match(requirement)
+    assert match and (match["name"], match["least"], match["extra"]) == ("a-b", "1.2", "x")
+
+
+@pytest.mark.parametrize("form", ["onnx", "ctranslate2"])
+def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
+    out = tmp_path / "out"
+    export(make_model(tmp_path / "model", {}), form, out)
+    status, said, _ = run(capsys, "doctor", out)
+    assert status == 0 and "all whole" in said
+    assert "fast engine" not in said and "exports to" not in said  # which are for models
+    next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
+    status, said, _ = run(capsys, "doctor", out)
+    assert status == 1 and "export the model again" in said
+
+
+def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
+    tiny = ["data.vocab_size=290", "model.d_model=8", "model.d_ff=8", "model.num_heads=1", "train.steps=2"]
+    layers = ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "train.save_every=1", "data.max_tokens=200"]
+    model, valid = tmp_path / "a model", write_texts(tmp_path, "valid", 5, 2)
+    files = write_texts(tmp_path, "train", 60, 1)
+    status, ready, said = run(capsys, "train", "--train", *files, "--valid", *valid, "--out", model, *tiny, *layers)
+    assert status == 0, said
+    assert ready.endswith(f" transduce translate '{model}' --input FILE\n")
+    (model / f".left{ASIDE}1").mkdir()
+    assert f"rm -r '{model}/.left{ASIDE}1'" in run(capsys, "doctor", model)[1]
+    (model / f".left{ASIDE}1").rmdir()
+    (model / "checkpoints" / "step-00000001.bak").mkdir()  # somebody's copy
+    (model / "README.md").write_text("edited")
+    status, out, _ = run(capsys, "doctor", model)
+    assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out
+    for name in ("model.safetensors", "checkpoints/step-00000001/state.json", "data/corpus-0"):
+        copy = tmp_path / "copy"
+        shutil.copytree(model, copy)
+        path = copy / name if (copy / name).is_file() else max((copy / name).iterdir(), key=lambda p: p.stat().st_size)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        status, out, _ = run(capsys, "doctor", copy, "--json")
+        damaged = [fact for fact in json.loads(out) if fact["state"] == "damaged"]
+        assert status == 1 and len(damaged) == 1
+        assert damaged[0]["what"].endswith(path.name) and "SHA-256" in damaged[0]["says"] and damaged[0]["mend"]
+        shutil.rmtree(copy)

@@ -1,0 +1,806 @@
+"""`transduce fetch`, from a server that fails in every way: what is written is whole, or absent."""
+
+import contextlib
+import fcntl
+import gzip
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import die, run
+from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
+from transduce.system.errors import UserError
+from transduce.system.files import verify
+from transduce.wings.corpora.fetch import archive, download
+from transduce.wings.corpora.fetch.corpus import fetch
+from transduce.wings.corpora.fetch.table import FACTS, KEYS, choose, find, read_table
+from transduce.wings.corpora.fetch.texts import write_text
+
+ENGLISH = b"".join(b"A dog runs %d times.\n" % number for number in range(3000))
+GERMAN = b"".join(b"Ein Hund l\xc3\xa4uft %d-mal.\n" % number for number in range(3000))
+MEMBERS = {"data/train.en": ENGLISH, "data/train.de": GERMAN}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No long waiting, and no proxy of the machine that the tests run on."""
+    monkeypatch.setattr(download, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(download, "TIMEOUT", 0.25)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving(Site()) as site:
+        yield site
+
+
+def part(site: Site, path: str, checksum: str = "", **fields: Any) -> dict[str, Any]:
+    """A part of a table: where, and with which checksum ("right": that of what is there now)."""
+    if checksum == "right":
+        checksum = f"sha256:{hashlib.sha256(site.files[path]).hexdigest()}"
+    return {"url": site.address + path} | ({"checksum": checksum} if checksum else {}) | fields
+
+
+def table(folder: Path, **splits: list[dict[str, Any]]) -> Path:
+    """A table with one corpus, toy."""
+    facts = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}
+    (folder / "table.toml").write_text(tomli_w.dumps({"toy": facts | splits}))
+    return folder / "table.toml"
+
+
+def offer(site: Site, folder: Path, content: bytes | None = None, checksum: str = "right") -> tuple[object, ...]:
+    """Put an archive with a corpus on the site; the arguments of the command that fetches it."""
+    site.files["/a.tgz"] = tar(MEMBERS) if content is None else content
+    file = table(folder, train=[part(site, "/a.tgz", checksum, member="data/train.{language}")])
+    return "fetch", "toy", "--out", folder / "toy", "--table", file
+
+
+def check_whole(folder: Path) -> None:
+    """The corpus is there, nothing else is, and nothing is left over."""
+    verify(folder / "toy", hashes=True)
+    assert {path.name for path in (folder / "toy").iterdir()} == {
+        *("train.en", "train.de", "SOURCE.md", "source.json", "manifest.json")
+    }
+    assert (folder / "toy/train.en").read_bytes() == ENGLISH
+    assert (folder / "toy/train.de").read_bytes() == GERMAN
+    assert {path.name for path in folder.iterdir()} <= {"toy", "table.toml", "kept"}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one sentence with which a command is refused; other lines are about attempts that failed before."""
+    status, output, errors = run(capsys, *arguments)
+    assert status == 2, (status, output, errors)
+    assert "Traceback" not in errors
+    *attempts, sentence = errors.splitlines()
+    assert all("again in" in line for line in attempts), errors
+    assert sentence.startswith("transduce: ") and sentence[-1] in ".?)", sentence
+    return sentence.removeprefix("transduce: ")
+
+
+# What is written
+
+
+def test_a_corpus_of_many_parts(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site.files["/train.tgz"] = tar({"news/n.en": b"\xef\xbb\xbfNews.\r\nMore.\r\n", "news/n.de": b"Neues.\nMehr."})
+    site.files["/more.tar"] = tar({"g.de.gz": gzip.compress(b"Gro\xdf.\n"), "g.en.gz": gzip.compress(b"Big.\n")}, "w")
+    site.files["/talks.tgz"] = tar(
+        {
+            "t.en": b"<url>x</url>\n<title>A talk</title>\n<talkid>7</talkid>\nI talk.\n",
+            "t.de": b"<url>x</url>\n<translator href='y'>z</translator>\n<title> Ein Vortrag </title>\nIch rede.\n",
+        }
+    )
+    site.files["/test.zip"] = zipped(
+        {
+            "src.sgm": b'<srcset>\n<doc docid="a"><p>\n<seg id="1">\n R&amp;D  &lt;b&gt; AT&T\n</seg></p></doc>',
+            "ref.sgm": b"<REFSET><DOC sysid='r' docid='a'><SEG id='1'>F&amp;E &#252;ber &unknown;</SEG></DOC></REFSET>",
+        }
+    )
+    for language, text in (("en", b"Valid.\n"), ("de", "Gültig.\n".encode())):
+        site.files[f"/valid.{language}.gz"] = site.files[f"/extra.{language}"] = gzip.compress(text)
+    file = table(
+        tmp_path,
+        train=[
+            part(site, "/train.tgz", "right", member="news/n.{language}"),
+            part(
+                site, "/more.tar", f"md5:{hashlib.md5(site.files['/more.tar']).hexdigest()}", member="g.{language}.gz"
+            ),
+            part(site, "/talks.tgz", member="t.{language}", format="ted"),
+        ],
+        valid=[part(site, "/valid.{language}.gz")],
+        test=[part(site, "/test.zip", source="src.sgm", target="ref.sgm", format="sgm")],
+        extra_2=[part(site, "/extra.{language}")],
+    )
+    status, output, errors = run(capsys, "fetch", "toy", "--out", tmp_path / "new/toy", "--table", file)
+    assert status == 0, errors
+    wanted = {
+        "train.en": "News.\nMore.\nBig.\nA talk\nI talk.\n",
+        "train.de": "Neues.\nMehr.\nGro�.\nEin Vortrag\nIch rede.\n",
+        "valid.en": "Valid.\n",
+        "valid.de": "Gültig.\n",
+        "test.en": "R&D <b> AT&T\n",
+        "test.de": "F&E über &unknown;\n",
+        "extra_2.en": "Valid.\n",
+        "extra_2.de": "Gültig.\n",
+    }
+    assert {name: (tmp_path / "new/toy" / name).read_text() for name in wanted} == wanted
+    assert "5 pairs in" in output and "1 lines were not UTF-8" in output and "CC0" in output
+    source = (tmp_path / "new/toy/SOURCE.md").read_text()
+    assert "CC0" in source and hashlib.sha256(site.files["/talks.tgz"]).hexdigest() in source
+    assert json.loads((tmp_path / "new/toy/source.json").read_text())["pairs"] == {
+        **{"train": 5, "valid": 1, "test": 1, "extra_2": 1}
+    }
+
+
+def test_the_command_that_it_ends_with_is_understood(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `prepare`, whose arguments are the same, and which is quicker."""
+    _, output, _ = run(capsys, *offer(site, tmp_path))
+    words = shlex.split(output.splitlines()[-1].removeprefix("Train on it by: "))
+    assert words[:2] == ["transduce", "train"] and words[-2:] == ["--out", "MODEL"]
+    status, output, errors = run(capsys, "prepare", *words[2:-1], tmp_path / "data", "data.vocab_size=300")
+    assert status == 0, errors
+    assert "pairs to train on" in output
+
+
+def test_languages_the_other_way_round(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site.files["/t.zip"] = zipped({"src.de": b"Hund\n", "ref.en": b"dog\n"})
+    file = table(tmp_path, test=[part(site, "/t.zip", source="src.{source}", target="ref.{target}")])
+    status, output, _ = run(capsys, "fetch", "toy:de-en", "--out", tmp_path / "toy", "--table", file)
+    assert status == 0 and "--from de --to en" in output
+    assert (tmp_path / "toy/test.de").read_text() == "Hund\n"
+
+
+lines = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]))
+
+
+@given(
+    lines=st.lists(lines, min_size=1), ends=st.sampled_from(["\n", "\r\n"]), last=st.booleans(), block=st.integers(1, 9)
+)
+def test_lines_come_out_as_they_were(lines: list[str], ends: str, last: bool, block: int) -> None:
+    import io
+
+    from transduce.wings.corpora.fetch import texts
+
+    text = ends.join(lines) + (ends if last or not lines[-1] else "")
+    before, texts.BLOCK = texts.BLOCK, block
+    try:
+        written = write_text(io.BytesIO(text.encode()), file := io.BytesIO(), "text")
+    finally:
+        texts.BLOCK = before
+    wanted = "".join(f"{line}\n" for line in lines).removeprefix("\ufeff").encode()
+    assert (file.getvalue(), written.lines, written.repaired) == (wanted, len(lines), 0)
+
+
+@given(st.lists(lines.map(lambda line: " ".join(line.split())), min_size=1))
+def test_segments_come_out_as_they_were(texts: list[str]) -> None:
+    import html
+    import io
+
+    segments = "".join(f'<seg id="{i}"> {html.escape(text)}\n</seg>\n' for i, text in enumerate(texts))
+    file = io.BytesIO()
+    written = write_text(io.BytesIO(f"<doc docid='d'>{segments}</doc>".encode()), file, "sgm")
+    assert (file.getvalue().decode(), written.lines) == ("".join(f"{text}\n" for text in texts), len(texts))
+
+
+# Interruptions
+
+
+@pytest.mark.parametrize("validator", ["ETag", "Last-Modified", ""])
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_interrupted_download_goes_on(
+    validator: str, ranges: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path)
+    site.validator, site.ranges, site.faults = validator, ranges, [cut(1000), cut(1500)]
+    status, _, errors = run(capsys, *arguments)
+    assert status == 0, errors
+    check_whole(tmp_path)
+    first, second, third = site.asked
+    assert (first.range, second.range) == ("", "bytes=1000-")
+    assert third.range == ("bytes=2500-" if ranges else "bytes=1500-")
+    assert second.condition == (site.version("/a.tgz") if validator else "")
+    assert "ended after 1,000 of" in errors
+
+
+def test_without_a_validator_or_a_checksum_nothing_is_patched_together(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path, checksum="")
+    site.validator, site.faults = "", [cut(1000)]
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert [asked.range for asked in site.asked] == ["", ""]
+
+
+def test_a_killed_process_goes_on(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path)
+    site.faults = [stall(2000)]
+    command = [sys.executable, "-c", "from transduce.cli import main; main()", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while not any(file.stat().st_size == 2000 for file in tmp_path.glob("toy.downloads/*.part")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        assert "Another transduce is downloading" in refused(capsys, *arguments)
+        process.kill()
+    (tmp_path / ".toy.aside-1234").mkdir()  # as if it had been killed while unpacking
+    assert not (tmp_path / "toy").exists()
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert [asked.range for asked in site.asked] == ["", "bytes=2000-"]
+
+
+OLD = {
+    "longer": tar(MEMBERS | {"other": bytes(90_000)}, "w"),
+    "as long": tar(MEMBERS | {"data/train.en": ENGLISH.upper()}, "w"),
+}
+
+
+def changing(old: bytes, new: bytes) -> Callable[[Handler], None]:
+    """Send the beginning of a version that is replaced in the meantime."""
+
+    def answer(handler: Handler) -> None:
+        handler.site.files["/a.tgz"] = old
+        handler.answer(cut=1000)
+        handler.site.files["/a.tgz"] = new
+
+    return answer
+
+
+@pytest.mark.parametrize("checks_condition", [True, False])
+@pytest.mark.parametrize("checksum", ["right", ""])
+@pytest.mark.parametrize("old", OLD)
+def test_a_file_that_changes_is_begun_anew(
+    old: str, checksum: str, checks_condition: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the server would send the end of the new version behind the beginning of the old one."""
+    new = tar(MEMBERS, "w")
+    arguments = offer(site, tmp_path, new, checksum)
+    site.checks_condition = checks_condition
+    site.faults = [changing(OLD[old], new)]
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_same(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What there is before is the beginning of another version, and no checksum could tell a mixture of both."""
+    (tmp_path / "begun").mkdir()
+    new = tar(MEMBERS, "w")
+    arguments = offer(site, tmp_path / "begun", new, checksum="")
+    site.faults = [changing(OLD["as long"], new), status(404)]
+    refused(capsys, *arguments)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["command_line", "transduce.wings.corpora.fetch.corpus"])
+    ended, change = -signal.SIGKILL, 0
+    while ended:
+        change += 1
+        folder = shutil.copytree(tmp_path / "begun", tmp_path / str(change))
+        arguments = offer(site, folder, new, checksum="")
+        process = processes.Process(target=die, args=(change, list(map(str, arguments))))
+        process.start()
+        process.join()
+        ended = process.exitcode
+        assert ended in (0, -signal.SIGKILL)
+        assert run(capsys, *arguments)[0] == 0
+        check_whole(folder)
+    assert change > 20
+
+
+def test_what_another_process_writes_is_left_alone(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one does that puts its downloads elsewhere."""
+    arguments = offer(site, tmp_path)
+    aside = tmp_path / ".toy.aside-1234"
+    aside.mkdir()
+    descriptor = os.open(aside, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
+    os.close(descriptor)
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+def test_room_is_reckoned_without_what_is_there(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = offer(site, tmp_path)
+    size = len(site.files["/a.tgz"])
+    site.ranges, site.faults = False, [cut(1000)]
+    free = iter([size, size - 1000, size])
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free)))
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As after a power cut between the last byte and the renaming."""
+    arguments = offer(site, tmp_path)
+    part = tmp_path / "toy.downloads" / (download.file_name(site.address + "/a.tgz") + ".part")
+    part.parent.mkdir()
+    part.write_bytes(site.files["/a.tgz"])
+    note = [site.address + "/a.tgz", site.version("/a.tgz"), len(site.files["/a.tgz"])]
+    part.with_name(part.name + ".json").write_text(json.dumps(note))
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert [asked.range for asked in site.asked] == [f"bytes={len(site.files['/a.tgz'])}-"]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [[status(500), status(503, Retry_After="0"), status(429)], [silent, stall(1000), silent]],
+    ids=["5xx", "silent"],
+)
+def test_what_passes_is_waited_for(
+    faults: list[Any], site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path)
+    site.faults = list(faults)
+    status, _, errors = run(capsys, *arguments)
+    assert status == 0 and errors.count("again in") == 3, errors
+    check_whole(tmp_path)
+
+
+def test_what_does_not_pass_is_told(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = offer(site, tmp_path)
+    site.faults = [status(404)]
+    assert "answers 404 Not Found" in refused(capsys, *arguments)
+    assert len(site.asked) == 1
+    site.faults = [status(500)] * 6
+    assert "answers 500 Internal Server Error, 6 times; try again later" in refused(capsys, *arguments)
+    assert len(site.asked) == 7
+    site.faults = [cut(1000), *[cut(0)] * 6]
+    assert "ended after 1,000 of" in refused(capsys, *arguments)
+    monkeypatch.setattr(download, "TIMEOUT", 0.02)
+    site.faults = [silent] * 6
+    assert "nothing came for 0 s" in refused(capsys, *arguments)
+    assert run(capsys, *arguments)[0] == 0
+    assert site.asked[-1].range == "bytes=1000-"
+    nobody = table(tmp_path, train=[{"url": "http://127.0.0.1:9/a.tgz", "member": "{language}"}])
+    assert "Connection refused" in refused(capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", nobody)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_wrong_checksum(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path)
+    right = site.files["/a.tgz"]
+    site.files["/a.tgz"] = right[:-1] + b"?"
+    sentence = refused(capsys, *arguments)
+    assert hashlib.sha256(right).hexdigest() in sentence and "removed" in sentence
+    site.files["/a.tgz"] = b"<!DOCTYPE html>Please log in"
+    assert "it is a web page" in refused(capsys, *arguments)
+    assert not [*tmp_path.glob("toy.downloads/*")]
+    site.files["/a.tgz"] = right
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may become larger, which is what a full disk looks like."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path)
+    size = len(site.files["/a.tgz"])
+    for room in (size // 2, size + 1000):  # the download doesn't fit; the text doesn't
+        with room_for(room):
+            assert "There is no room for" in refused(capsys, *arguments)
+        assert not (tmp_path / "toy").exists()
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert [asked.range for asked in site.asked] == ["", f"bytes={size // 2}-"]
+    site.faults = [status(200, Content_Length=str(10**18))]
+    assert "1,000,000,000,000,000,000 bytes are to come" in refused(
+        capsys, *arguments[:3], tmp_path / "again", *arguments[4:]
+    )
+
+
+def test_a_disk_that_can_not_be_written_to(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which is not mistaken for a network that may be better in a moment."""
+    arguments = offer(site, tmp_path)
+    part = tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + ".part")
+    part.mkdir(parents=True)
+    assert "Is a directory; choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
+    assert len(site.asked) == 1
+    part.rmdir()
+    (tmp_path / "kept/.lock").symlink_to(tmp_path / "no folder/.lock")  # as in a folder that can only be read
+    assert "Not a directory" in refused(capsys, *arguments, "--downloads", tmp_path / "table.toml/kept")
+    assert run(capsys, *arguments, "--downloads", tmp_path / "kept")[0] == 0
+
+
+# Redirects and proxies
+
+
+def test_redirects(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path)
+    with serving(Site(site.files)) as other:
+        elsewhere = other.address.replace("127.0.0.1", "localhost") + "/a.tgz"
+        site.faults = [status(302, Location=elsewhere), status(301, Location=elsewhere)]
+        other.faults = [cut(1000)]
+        assert run(capsys, *arguments)[0] == 0
+        check_whole(tmp_path)
+        assert [asked.range for asked in other.asked] == ["", "bytes=1000-"]
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    for place in (secret.as_uri(), "ftp://127.0.0.1/a.tgz", "data:text/plain,secret"):
+        site.faults = [status(302, Location=place)]
+        assert place.split(",")[0] in refused(capsys, *arguments[:3], tmp_path / "no", *arguments[4:])
+    site.faults = [status(302, Location="/a.tgz")] * 20
+    assert "infinite loop" in refused(capsys, *arguments[:3], tmp_path / "no", *arguments[4:])
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_proxy_of_the_environment(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = offer(site, tmp_path)
+    monkeypatch.setenv("http_proxy", site.address)
+    monkeypatch.setenv("no_proxy", "")
+    site.files["http://corpora.invalid/a.tgz"] = site.files["/a.tgz"]
+    file = tmp_path / "table.toml"
+    file.write_text(file.read_text().replace(site.address, "http://corpora.invalid"))
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+# Archives
+
+
+def odd(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 0) -> tarfile.TarInfo:
+    """A member that an archive should not have."""
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname, entry.size = kind, link, size
+    return entry
+
+
+ODD = (
+    odd("../evil", size=3),
+    odd("data/../../evil", size=3),
+    odd("/tmp/transduce-evil", size=3),
+    odd("data", tarfile.SYMTYPE, "/tmp"),
+    odd("data/evil", tarfile.LNKTYPE, "/etc/passwd"),
+    odd("evil-fifo", tarfile.FIFOTYPE),
+    odd("evil-device", tarfile.CHRTYPE),
+)
+
+
+def test_odd_members_have_no_effect(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path, tar(MEMBERS, also=ODD))
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert not Path("/tmp/transduce-evil").exists() and not (tmp_path.parent / "evil").exists()
+    names = {"../evil": b"evil", "/tmp/transduce-evil": b"evil", "data\\..\\..\\evil": b"evil"}
+    arguments = offer(site, tmp_path, zipped(names | MEMBERS))
+    assert run(capsys, *arguments[:3], tmp_path / "second", *arguments[4:])[0] == 0
+    assert not Path("/tmp/transduce-evil").exists() and not (tmp_path.parent / "evil").exists()
+
+
+def link_in_zip(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = 0o120777 << 16
+    return entry
+
+
+ZEROS = bytes(archive.LEAST_BOUND + 1)
+DE = {"data/train.de": GERMAN}
+PAX = b"30000000 comment=" + bytes(29_999_982) + b"\n"
+REFUSED = {
+    "symlink": (tar(DE, also=(odd("data/train.en", tarfile.SYMTYPE, "/etc/passwd"),)), "is a link or a device"),
+    "hard link": (tar(DE, also=(odd("data/train.en", tarfile.LNKTYPE, "data/train.de"),)), "is a link or a device"),
+    "fifo": (tar(DE, also=(odd("data/train.en", tarfile.FIFOTYPE),)), "is a link or a device"),
+    "device": (tar(DE, also=(odd("data/train.en", tarfile.BLKTYPE),)), "is a link or a device"),
+    "link in a zip": (zipped({link_in_zip("data/train.en"): b"/etc/passwd"} | DE), "is a link or a device"),
+    "missing": (tar(DE), "doesn't hold data/train.en"),
+    "twice": (tar(MEMBERS, also=(odd("data/train.en", size=3),)), "twice"),
+    "bomb": (tar({"data/train.en": ZEROS}), "grows beyond measure"),
+    "bomb beside it": (tar({"zeros": ZEROS} | MEMBERS), "grows beyond measure"),
+    "bomb in a member": (tar({"data/train.en": gzip.compress(ZEROS)}), "grows beyond measure"),
+    "bomb in a zip": (zipped({"data/train.en": ZEROS}), "grows beyond measure"),
+    "bomb of headers": (tar(MEMBERS, also=(odd("h", tarfile.XHDTYPE, size=2_000_000),)), "grows beyond measure"),
+    "truncated": (tar(MEMBERS)[:-2000], "is damaged"),
+    "truncated tar": (tar(MEMBERS, "w")[:40_000], "is damaged"),
+    "truncated zip": (zipped(MEMBERS)[:-100], "is damaged"),
+    "zip that begins before the file": (zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7), "is damaged"),
+    "bit rot": (tar(MEMBERS)[:9000] + b"\xff" * 100 + tar(MEMBERS)[9100:], "is damaged"),
+    "web page": (b"<html>Log in</html>", "is damaged"),
+    "empty": (b"", "is damaged"),
+    "not aligned": (tar(MEMBERS | {"data/train.en": b"one\n"}), "has 1 lines and data/train.de has 3,000"),
+    "no text": (tar({"data/train.en": b"", "data/train.de": b""}), "has no text"),
+}
+
+
+@pytest.mark.parametrize("content, reason", REFUSED.values(), ids=REFUSED)
+def test_archives_that_are_refused(
+    content: bytes, reason: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path, content, checksum="")
+    assert reason in refused(capsys, *arguments)
+    assert {path.name for path in tmp_path.iterdir()} == {"table.toml", "toy.downloads"}
+    assert len(site.asked) == 1
+
+
+def test_what_would_be_one_file_is_told(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [part(site, "/a/{language}"), part(site, "/a_{language}")]
+    file = table(tmp_path, train=parts[:1], test=parts[1:])
+    assert "would be the same file" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    with serving(Site({"/en": b"other\n", "/de": b"andere\n"})) as other:
+        site.files |= {"/en": b"one\n", "/de": b"eine\n"}
+        file = table(tmp_path, train=[part(site, "/{language}")], test=[part(other, "/{language}")])
+        assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)[0] == 0
+    assert (tmp_path / "toy/test.en").read_text() == "other\n"
+
+
+def test_licences_of_all_archives_are_kept(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("CC0", "MIT"):
+        site.files[f"/{name}.zip"] = zipped({"t.en": b"dog\n", "t.de": b"Hund\n", "LICENSE": name.encode()})
+    parts = [part(site, f"/{name}.zip", member="t.{language}", notes=["LICENSE"]) for name in ("CC0", "MIT")]
+    assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", table(tmp_path, train=parts))[0] == 0
+    assert (tmp_path / "toy/LICENSE").read_text() == "CC0\n\nMIT"
+
+
+def test_addresses_that_nobody_can_have(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where a server leads to them."""
+    for url in ("http://a/\u00fc", "http://a..b/", "http://a:x/", f"http://a/{'x' * 300} "):
+        file = table(tmp_path, train=[{"url": url + "{language}"}])
+        assert "is the address right?" in refused(capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", file)
+    arguments = offer(site, tmp_path)
+    site.faults = [status(302, Location="http://[")]
+    assert "is the address right?" in refused(capsys, *arguments)
+
+
+def test_segments_must_be_the_same_on_both_sides(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (f'<doc docid="d"><seg id="{i}">x</seg></doc>'.encode() for i in (1, 2))
+    site.files["/t.zip"] = zipped({"t.en": one, "t.de": other})
+    file = table(tmp_path, test=[part(site, "/t.zip", member="t.{language}", format="sgm")])
+    assert "same segments" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+
+
+# What is there already
+
+
+def test_a_second_call_says_that_it_is_there(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path)
+    first = run(capsys, *arguments)[1]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy").iterdir()}
+    status, output, errors = run(capsys, *arguments)
+    assert status == 0 and "holds toy already" in errors
+    assert output.splitlines()[-2:] == first.splitlines()[-2:]
+    assert len(site.asked) == 1 and {path: path.stat().st_mtime_ns for path in before} == before
+    assert "holds toy; name another" in refused(capsys, "fetch", "toy:de-en", *arguments[2:])
+    (tmp_path / "toy/train.de").write_bytes(b"")
+    assert "train.de is damaged" in refused(capsys, *arguments)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "gone").symlink_to("nowhere")
+    assert "exists already" in refused(capsys, *arguments[:3], tmp_path / "gone", *arguments[4:])
+    assert "exists already" in refused(capsys, *arguments[:3], tmp_path / "mine", *arguments[4:])
+    assert list((tmp_path / "mine").iterdir()) == [] and len(site.asked) == 1
+
+
+def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (*offer(site, tmp_path), "--downloads", tmp_path / "kept")
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+    assert run(capsys, *arguments[:3], tmp_path / "second", *arguments[4:])[0] == 0
+    assert len(site.asked) == 1
+    (kept,) = (tmp_path / "kept").glob("*a.tgz")
+    kept.write_bytes(b"something else")
+    assert "is not what the table expects" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
+
+
+def test_nothing_is_downloaded_unasked(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    *_, option, file = offer(site, tmp_path)
+    status, output, _ = run(capsys, "fetch", option, file)
+    assert status == 0 and re.search(r"toy +en-de +not known +CC0", output)
+    status, output, _ = run(capsys, "fetch", "toy", option, file)
+    assert status == 0 and "/a.tgz" in output and "CC0" in output and "--out DIR" in output
+    assert not site.asked and [path.name for path in tmp_path.iterdir()] == ["table.toml"]
+
+
+# Collections
+
+
+def collection(site: Site, folder: Path) -> Path:
+    """A table of a collection like OPUS."""
+    toys = {
+        "title": "{corpus} {version}",
+        "languages": "any",
+        "licence": "see LICENSE",
+        "catalogue": site.address + "/api?corpus={corpus}&source={source}&target={target}&version={version}",
+        "train": [
+            {
+                "url": site.address + "/{corpus}/{version}/{first}-{second}.txt.zip",
+                "member": "{corpus}.{first}-{second}.{language}",
+                "notes": ["LICENSE", "README"],
+            }
+        ],
+    }
+    (folder / "table.toml").write_text(tomli_w.dumps({"toys": toys}))
+    return folder / "table.toml"
+
+
+def test_a_collection(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "TIMEOUT", 30.0)  # one answer waits for another process to fetch all
+    known = {"corpus": "Books", "version": "v9", "source": "de", "target": "en", "size": 3}
+    site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps({"corpora": [known]}).encode()
+    site.files["/Books/v9/de-en.txt.zip"] = zipped(
+        {"Books.de-en.de": b"Buch\n", "Books.de-en.en": b"Book\n", "LICENSE": b"CC0"}
+    )
+    file = collection(site, tmp_path)
+    status, output, errors = run(capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "toy", "--table", file)
+    assert status == 0, errors
+    assert "Books v9" in output and (tmp_path / "toy/train.en").read_text() == "Book\n"
+    assert (tmp_path / "toy/LICENSE").read_text() == "CC0"
+    site.asked.clear()
+    entry, request = find(read_table(file.read_text(), "table.toml"), "toys:Books/v9:de-en")
+
+    def overtaken(handler: Handler) -> None:
+        fetch(choose(entry, request)._replace(name="toys:Books:en-de"), tmp_path / "third")
+        handler.answer()
+
+    site.faults = [overtaken]
+    status, output, errors = run(capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "third", "--table", file)
+    assert status == 0 and len(site.asked) == 2, "another process was quicker"
+    site.asked.clear()
+    assert run(capsys, "fetch", "toys:Books/v9:de-en", "--out", tmp_path / "second", "--table", file)[0] == 0
+    assert [asked.path for asked in site.asked] == ["/Books/v9/de-en.txt.zip"]
+    site.files["/api?corpus=Books&source=en&target=fr&version=latest"] = b'{"corpora": []}'
+    site.files["/api?corpus=Books&source=en&target=cs&version=latest"] = b"<html>"
+    for name, reason in (
+        ("toys:Books:en-fr", "toys has no Books for en-fr"),
+        ("toys:Books:en-cs", "doesn't answer as a catalogue does"),
+        ("toys:Books:en-it", "toys:Books/VERSION:en-it does without"),
+        ("toys:en-de", "doesn't say which"),
+        ("toys:../evil:en-de", "doesn't say which"),
+        ("toys:Books:en", "no pair of languages"),
+    ):
+        assert reason in refused(capsys, "fetch", name, "--out", tmp_path / "no", "--table", file)
+
+
+# The table
+
+
+def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
+    for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
+        assert "twice for toy" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"licence": None}, "licence is missing"),
+        ({"licens": "x"}, "did you mean licence?"),
+        ({"languages": ["en"]}, "no pair of languages"),
+        ({"languages": ["en-../de"]}, "no pair of languages"),
+        ({"languages": []}, "a corpus has languages"),
+        ({"train": None}, "a corpus has languages, and a part"),
+        ({"train": [{"member": "x"}]}, "url is missing"),
+        ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
+        ({"train": [{"url": "https://["}]}, "begins with https"),
+        ({"train": [{"url": "https://a/{lang}"}]}, "{lang}"),
+        ({"title": "{language}"}, "{language}"),
+        ({"catalogue": "x"}, "begins with https"),
+        ({"catalogue": "https://a/{language}"}, "{language}"),
+        ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum 123"),
+        ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "format is one of"),
+        ({"../train": [{"url": "https://a/b"}]}, "can't be part of a file's name"),
+    ],
+)
+def test_a_table_with_a_mistake(
+    change: Mapping[str, Any], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0", "train": [{"url": "https://a/{language}"}]}
+    toy = {key: value for key, value in (toy | change).items() if value is not None}
+    (tmp_path / "table.toml").write_text(tomli_w.dumps({"toy": toy}))
+    sentence = refused(capsys, "fetch", "--table", tmp_path / "table.toml")
+    assert reason in sentence and "table.toml" in sentence
+
+
+def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'multi30k'?" in refused(capsys, "fetch", "multi30")
+    assert "has no en-it; it has en-de" in refused(capsys, "fetch", "multi30k:en-it")
+    assert "which languages" in refused(capsys, "fetch", "tatoeba")
+    assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
+    (tmp_path / "table.toml").write_text("a = ")
+    assert "is not TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
+
+
+odd_values = st.sampled_from(
+    [
+        0,
+        -1,
+        1.5,
+        True,
+        "",
+        "x",
+        "{",
+        "{}",
+        "{source.x}",
+        "{0}",
+        "{language}",
+        "https://a/b",
+        "https://[",
+        [],
+        ["en-de"],
+        ["x", 1],
+        {},
+        {"en": 1},
+    ]
+)
+
+
+@given(
+    facts=st.dictionaries(st.sampled_from([*FACTS, "train", "test"]), odd_values, max_size=2),
+    fields=st.dictionaries(st.sampled_from(KEYS), odd_values, max_size=3),
+)
+def test_every_mistake_is_told(facts: dict[str, Any], fields: dict[str, Any]) -> None:
+    toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}
+    toy |= {"train": [{"url": "https://a/{language}"} | fields]} | facts
+    with contextlib.suppress(UserError):
+        entry, request = find(read_table(tomli_w.dumps({"toy": toy}), "table.toml"), "toy:en-de")
+        choose(entry, request)
+
+
+def test_the_table_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs/corpora.md").read_text(encoding="utf-8")
+    text = page.split("```toml")[1].split("```")[0].replace("sha256:…", f"sha256:{'0' * 64}")
+    corpus = choose(*find(read_table(text, "corpora.md"), "manuals:en-fr"))
+    assert {split: len(parts) for split, parts in corpus.splits.items()} == {"train": 2, "test": 1}
+    assert corpus.downloads()[2].url == "https://intranet.example/2026.fr.gz"
+
+
+def test_the_table_that_comes_with_transduce() -> None:
+    entries = read_table(
+        (files("transduce.wings.corpora.fetch") / "corpora.toml").read_text(encoding="utf-8"), "corpora.toml"
+    )
+    named = [(f"{name}:{'-'.join(pair)}", pair) for name, entry in entries.items() for pair in entry.pairs]
+    assert len(named) == 9
+    for text, pair in [*named, ("tatoeba:en-de", ("en", "de")), ("opus:Books/v1:pt_BR-en", ("pt_BR", "en"))]:
+        corpus = choose(*find(entries, text))
+        assert corpus.languages == pair and corpus.licence and corpus.cite and "train" in corpus.splits
+        assert all(each.url.startswith("https://") and "{" not in each.url for each in corpus.downloads())
+    wmt = choose(*find(entries, "wmt14-en-de"))
+    members = [part.source.member for part in wmt.splits["train"]]
+    assert members == ["training/europarl-v7.de-en.en", "commoncrawl.de-en.en", "training/news-commentary-v9.de-en.en"]
+    assert wmt.recipe == "wmt14-en-de-base" and not choose(*find(entries, "wmt14-en-de:de-en")).recipe
+    (books,) = choose(*find(entries, "opus:Books/v1:en-de")).downloads()
+    assert books.url == "https://object.pouta.csc.fi/OPUS-Books/v1/moses/de-en.txt.zip"

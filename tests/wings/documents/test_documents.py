@@ -1,0 +1,731 @@
+"""Files with their texts translated: everything else stays, byte for byte, and every format's own library agrees."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain, cycle
+from pathlib import Path
+
+import polib
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from command_line import run
+from transduce.commands.translate import DOCUMENTS
+from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.alignment import Link
+from transduce.decoding.documents import (
+    GUESSED,
+    LONG,
+    LOST,
+    NUMBERS,
+    SPLIT,
+    Plan,
+    translate_document,
+    translate_paragraphs,
+    translate_texts,
+)
+from transduce.decoding.glossary import Term
+from transduce.decoding.lines import Form, translate_all
+from transduce.decoding.translator import Translation, Translator
+from transduce.model.build import build
+from transduce.model_folder import publish_model
+from transduce.system.errors import UserError
+from transduce.text.pairs import read_pairs
+from transduce.text.segments import split
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.documents.document import Document, Kind
+from transduce.wings.documents.plurals import RULES, Plurals, plurals
+from transduce.wings.documents.po import read_translated_po
+from transduce.wings.documents.reading import SUFFIXES, read_document
+from transduce.wings.documents.xliff import read_translated_xliff
+
+PO = r"""# A comment. äöü
+msgid ""
+msgstr ""
+"Language: de\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+#: a.py:1
+msgid "Open"
+msgstr "Öffnen"
+
+#. for the menu
+msgctxt "menu"
+msgid "Close \"it\"\n"
+msgstr ""
+
+#, fuzzy, python-format
+msgid "Fuzzy %s"
+msgstr "Unscharf %s"
+
+#, python-format
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid ""
+"A long message that goes on "
+"over two lines."
+msgstr ""
+
+#~ msgid "Obsolete"
+#~ msgstr "Veraltet"
+"""
+XLIFF1 = """<?xml version="1.0" encoding="utf-8"?>
+<!-- a comment -->
+<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2">
+  <file source-language="en" target-language="de" datatype="plaintext" original="a">
+    <body>
+      <trans-unit id="1"><source>Open <g id="1">the &amp; file</g></source><target>Datei öffnen</target></trans-unit>
+      <trans-unit id="2">
+        <source xml:lang="en">Close <x id="a"/></source>
+      </trans-unit>
+      <trans-unit id="3"><source>Empty</source><target state="new"/></trans-unit>
+      <trans-unit id="4" translate="no"><source>Not this</source></trans-unit>
+      <group translate="no"><trans-unit id="5"><source>Nor this</source></trans-unit></group>
+      <trans-unit id="6"><source><![CDATA[With <b>tags</b>]]></source>
+        <alt-trans><target>An alternative</target></alt-trans></trans-unit>
+      <trans-unit id="7"><source>  </source></trans-unit>
+    </body>
+  </file>
+</xliff>
+"""
+XLIFF2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de">
+ <file id="f"><unit id="u"><segment id="s"><source>One
+      line <pc id="1">more</pc></source></segment>
+   <ignorable><source> </source></ignorable>
+   <segment><source>Two</source><target>Zwei</target></segment></unit></file>
+</xliff>
+"""
+HTML = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>My &amp; page</title><meta name=description content="What it is">
+<style>p > a { content: "no" }</style><script>if (a < b) { x = "<p>no</p>" }</script></head>
+<body class="a title"><!-- no --><h1>Welcome</h1><p>Hello <b>big</b>
+   world. See <a href="x?a=1&amp;b=2" title="The 'docs'">the docs</a> &mdash; or <code>ls -l</code>.<br>Next line
+<p>No close <img src=a.png alt='A dog'> here <pre>keep</pre>
+<ul><li>One<li translate=no>Not</ul><div><img alt=dog></div><input type=submit value="Send it"><textarea>no</textarea>
+<p>2.5 < 3 and AT&T</p><p>123</p></body></html>
+"""
+SRT = """1
+00:00:01,000 --> 00:00:02,500
+<i>A first line
+and its end.</i>
+
+2
+00:00:03,000 --> 00:00:04,000
+- Hello.
+- Yes?
+"""
+VTT = """WEBVTT
+
+NOTE no text
+
+intro
+00:01.000 --> 00:02.000 align:start
+Hello there.
+"""
+TXT = "\ufeffA title\r\n\r\n  A line. And another.  \r\n\tx"
+FILES = {"a.po": PO, "a.xlf": XLIFF1, "a2.xliff": XLIFF2, "a.html": HTML, "a.srt": SRT, "a.vtt": VTT, "a.txt": TXT}
+
+
+def read(name: str, text: str, *, redo: bool = False) -> Document:
+    return read_document(text.encode(), name, "en", "de", redo=redo)
+
+
+def written(document: Document, translate: Callable[[str], str]) -> str:
+    return document.write([translate(text) for text in document.texts]).decode()
+
+
+# -- every format -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("redo", [False, True])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_written_back_is_the_file(name: str, line_end: str, redo: bool) -> None:
+    content = FILES[name].replace("\r\n", "\n").replace("\n", line_end).encode()
+    document = read_document(content, name, "en", "de", redo=redo)
+    assert document.texts
+    assert document.write(document.present) == content
+    assert document.write([""] * len(document.texts)) == content
+    with pytest.raises(ValueError, match="translations for"):
+        document.write(["one more", *document.present])
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["a.xlf", "a.html", "a.srt", "a.txt"])
+def test_encodings_with_a_byte_order_mark_stay(name: str, codec: str) -> None:
+    text = FILES[name].removeprefix("\ufeff").replace('encoding="utf-8"', 'encoding="utf-16"' if "16" in codec else "")
+    text = text.replace('<?xml version="1.0" ?>', '<?xml version="1.0"?>')
+    content = text.encode(codec)
+    if name == "a.xlf" and codec == "utf-32":
+        return  # which XML parsers needn't know
+    document = read_document(content, name, "en", "de")
+    assert document.write(document.present) == content
+    assert len(document.texts) == len(read(name, FILES[name]).texts)
+    changed = document.write(["Ü" for _ in document.texts])
+    assert changed.decode(codec).count("Ü") == sum(slot.within is None for slot in document.slots)
+    assert changed[:2] == content[:2]
+
+
+def test_lines_are_told() -> None:
+    for name, text in FILES.items():
+        for slot in read(name, text).slots:
+            first = re.split(r"[\n<&]", slot.text)[0].strip()
+            near = "\n".join(re.split(r"\r?\n", text)[slot.line - 1 : slot.line + 3])
+            assert first.replace('"', '\\"') in near or name == "a.po" or first in near
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.doc", b"", r"a\.doc can't be translated: its suffix \.doc"),
+        ("a", b"", "its name has no suffix"),
+        ("a.txt", b"one\ntw\xff", r"a\.txt, line 2: byte 0xFF is not UTF-8"),
+        ("a.html", b"<meta charset=klingon>x", "klingon.*is no known encoding"),
+        ("a.html", b"<meta charset=punycode>x", "punycode.*is no known encoding"),
+        (
+            "a.xlf",
+            b'<?xml version="1.0" encoding="utf-16"?><xliff/>',
+            "in 'utf-16', but doesn't begin with a byte order",
+        ),
+        ("a.po", b'msgid "a"\nmsgstr "b\n', r"a\.po, line 2: 'msgstr \"b' is no line of a \.po file"),
+        ("a.po", b'msgid "a"\n', r"a\.po, line 1: a message has no msgstr"),
+        ("a.po", b'"a"\n', r"a\.po, line 1 continues a string"),
+        ("a.po", b'\nmsgstr "a"', r"a\.po, line 2: a message has no msgid"),
+        ("a.po", b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po, line 2: this message has its msgid twice"),
+        ("a.po", b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po, line 3: this message has its msgstr twice"),
+        ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
+        ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf, line \d+: this is not well-formed XML"),
+        ("a.xlf", XLIFF1.replace("<body>", "<body>\x01").encode(), r"a\.xlf, line 5: this is not well-formed XML"),
+        ("a.xlf", XLIFF1.replace('e="de"', 'e="pl"').encode(), "translation into 'pl'"),
+        ("a.xlf", XLIFF1.replace('e="en"', 'e="fi"').encode(), "translation from 'fi'"),
+        ("a.xlf", b"<html/>", "it has no element <xliff>"),
+        ("a.xlf", b'<!DOCTYPE x [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><x>&b;</x>', r"line 1 declares a document type"),
+        ("a.xlf", b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>', "declares a document type"),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence(name: str, content: bytes, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_document(content, name, "en", "de")
+
+
+@pytest.mark.parametrize("name", ["a.po", "a.tmx", "a.xlf"])
+def test_a_stream_is_refused_as_a_file_is(name: str, tmp_path: Path) -> None:
+    content = {"a.po": PO.replace("UTF-8", "utf-16")}.get(name, '<?xml version="1.0" encoding="utf-16"?><x/>')
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match="says that it is in 'utf-16', but doesn't begin with a byte order mark"):
+        next(read_pairs([str(tmp_path / name)], ("en", "de")))
+
+
+def test_a_page_may_say_its_encoding_as_xml_does() -> None:
+    page = '<?xml version="1.0" encoding="iso-8859-1"?><html><p>caf\xe9</p></html>'.encode("latin-1")
+    assert read_document(page, "a.xhtml", "en", "de").texts == ["café"]
+
+
+TMX = """<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
+PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
+ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("a2.xliff", XLIFF2), ("a.tmx", TMX)]
+)
+@given(said=st.lists(ODD, min_size=1, max_size=5))
+def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:
+    document = read(name, content)
+    plan = Plan(document.texts, "en", kinds=document.kinds)
+    sentences = cycle(said)
+    made = plan.assemble(by(lambda _: next(sentences), plan.sentences))
+    filled = document.write([each.text for each in made])
+    before, after = (read_document(each, name, "en", "de", redo=True) for each in (content.encode(), filled))
+    assert after.texts == before.texts
+    if name != "a.po":
+        etree.fromstring(filled)
+
+
+def test_a_type_that_lies_elsewhere_is_not_fetched() -> None:
+    text = XLIFF1.replace("<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">')
+    assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
+
+
+def test_a_character_that_the_encoding_lacks() -> None:
+    document = read_document("<meta charset=latin-1><p>caf\xe9".encode("latin-1"), "a.html", "en", "de")
+    assert document.write(["é – <b>ł</b>"]) == "<meta charset=latin-1><p>é &#8211; <b>&#322;</b>".encode("latin-1")
+    latin = PO.replace("UTF-8", "iso-8859-1").encode("latin-1")
+    document = read_document(latin, "a.po", "en", "de")
+    assert document.write(document.present) == latin
+    with pytest.raises(UserError, match="line 13: the translation has 'ł', which the file's encoding iso-8859-1 lacks"):
+        document.write(["ł"] * len(document.texts))
+
+
+# -- .po --------------------------------------------------------------------------------------------------
+
+STRINGS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"'))
+PARTS = st.sampled_from(["word", "a\nline", '"quoted"', "back\\slash", "tab\t", "end\n", "ünd", "x" * 90])
+WRAPPED = st.lists(PARTS).map(" ".join)
+MESSAGES = st.lists(
+    st.tuples(STRINGS | WRAPPED, STRINGS | WRAPPED, STRINGS, st.booleans()).filter(lambda each: bool(each[0])),
+    unique_by=lambda each: each[0],
+)
+
+
+def catalogue(messages: Sequence[tuple[str, str, str, bool]]) -> str:
+    """A file as polib writes it."""
+    file = polib.POFile()
+    file.metadata = {"Language": "de", "Content-Type": "text/plain; charset=utf-8"}
+    for source, target, context, fuzzy in messages:
+        entry = polib.POEntry(msgid=source, msgstr=target, msgctxt=context or None, flags=["fuzzy"] if fuzzy else [])
+        file.append(entry)
+    return str(file)
+
+
+@settings(max_examples=50)
+@given(MESSAGES, st.data())
+def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str, bool]], data: st.DataObject) -> None:
+    text = catalogue(messages)
+    document = read("a.po", text)
+    entries = polib.pofile(text)
+    clear = [entry for entry in entries if not entry.fuzzy]
+    assert [(known.source, known.target) for known in read_translated_po([text.encode()], "a.po", "de")] == [
+        (e.msgid, e.msgstr) for e in clear if e.msgstr
+    ]
+    missing = [entry for entry in clear if not entry.msgstr and entry.msgid.strip()]
+    assert document.texts == [entry.msgid for entry in missing]
+    translations = [data.draw(STRINGS | WRAPPED) for _ in missing]
+    filled = polib.pofile(document.write(translations).decode())
+    for entry, translation in zip(missing, translations, strict=True):
+        entry.msgstr = translation
+    assert [(e.msgid, e.msgstr, e.msgctxt, e.flags) for e in filled] == [
+        (e.msgid, e.msgstr, e.msgctxt, e.flags) for e in entries
+    ]
+
+
+def test_only_what_lacks_a_translation_is_filled() -> None:
+    document = read("a.po", PO)
+    assert document.texts == ['Close "it"\n', "%d file", "%d files", "A long message that goes on over two lines."]
+    assert list(read_translated_po([PO.encode()], "a.po", "de")) == [("Open", "Öffnen", 9)]
+    filled = written(document, str.upper)
+    assert [line for line in filled.split("\n") if line not in PO.split("\n")] == [
+        'msgstr "CLOSE \\"IT\\"\\n"',
+        'msgstr[0] "%D FILE"',
+        'msgstr[1] "%D FILES"',
+        'msgstr "A LONG MESSAGE THAT GOES ON OVER TWO LINES."',
+    ]
+    assert read("a.po", filled).texts == []
+    assert len(read("a.po", PO, redo=True).texts) == 5
+
+
+PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
+
+
+@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
+def test_a_form_that_is_there_stays(rest: str) -> None:
+    document = read("a.po", PLURAL + rest)
+    assert document.texts == ["%d files"]
+    assert document.write(["%d Dateien"]).decode() == PLURAL + 'msgstr[1] "%d Dateien"\n'
+    assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
+
+
+def test_forms_are_written_where_they_belong_whatever_their_order() -> None:
+    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
+    document = read_document(gap.encode(), "a.po", "en", "pl")
+    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
+
+
+def test_blank_lines_end_no_message() -> None:
+    text = 'msgid "a"\n\n  \nmsgstr ""\n\n"b"\n\nmsgid "c"\n\nmsgstr "d"'
+    assert [(known.source, known.target) for known in read_translated_po([text.encode()], "a.po", "de")] == [
+        ("a", "b"),
+        ("c", "d"),
+    ]
+    assert read("a.po", text, redo=True).texts == ["a", "c"]
+
+
+def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
+    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
+    assert read("a.po", text).texts[1] == "é"
+    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
+    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
+
+
+def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory() -> None:
+    lines = '"x"\n' * 200_000
+    [known] = read_translated_po([f'msgid "a"\nmsgstr ""\n{lines}'.encode()], "a.po", "de")
+    assert known.target == "x" * 200_000
+    [known] = read_translated_po([f'msgid "a"\nmsgstr "{"xy" * 500_000}"\n'.encode()], "a.po", "de")
+    assert known.target == "xy" * 500_000
+    endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
+    with pytest.raises(UserError, match="line 2: a string has more than 10,000,000 characters"):
+        list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
+
+
+def test_forms_that_a_language_needs_are_added() -> None:
+    text = PO.replace("Language: de", "Language: pl").replace(
+        "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
+    )
+    document = read_document(text.encode(), "a.po", "en", "pl")
+    assert document.texts[1:4] == ["%d file", "%d files", "%d files"]
+    filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
+    assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
+    assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
+    japanese = read_document(text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja")
+    assert japanese.texts[1:-1] == ["%d files"]
+
+
+def test_every_rule_of_plurals_can_be_used() -> None:
+    for rule, languages in RULES.items():
+        for language in languages.split():
+            number = int(rule.split("=")[1].split(";")[0])
+            assert plurals("", language).number == number
+            assert plurals(f"Plural-Forms: {rule}\n", "xx") == plurals("", language)
+    assert plurals("nplurals=2; plural=__import__('os');", "de") == Plurals(2, 0)
+    assert plurals("", "pt-BR") == plurals("", "fr") and plurals("", "de_AT") == plurals("", "de")
+
+
+# -- XLIFF ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "a2.xliff"])
+def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
+    document = read(name, FILES[name])
+    filled = document.write([text.replace("e", "é") for text in document.texts])
+    before, after = etree.fromstring(FILES[name].encode()), etree.fromstring(filled)
+    missing = list(document.texts)
+    for unit in after.iter("{*}trans-unit", "{*}segment"):
+        source, target = unit.find("{*}source"), unit.find("{*}target")
+        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(target.itertext()):
+            missing.pop()
+            if unit.get("id") not in ("3",):
+                unit.remove(target)
+    assert missing == []
+    kept = [each for each in after.iter() if etree.QName(each).localname != "target" or each.get("state") != "new"]
+    assert [each.tag for each in kept] == [
+        each.tag for each in before.iter() if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
+    assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
+
+
+def test_targets_are_put_where_they_belong() -> None:
+    filled = written(read("a.xlf", XLIFF1), str.upper)
+    assert '</source>\n        <target xml:lang="de">CLOSE <X ID="A"/></target>\n      </trans-unit>' in filled
+    assert '<target state="new">EMPTY</target>' in filled
+    assert "</source><target><![CDATA[WITH <B>TAGS</B>]]></target>" in filled.replace("\n        <alt", "<alt")
+    document = read("a2.xliff", XLIFF2)
+    assert document.texts == ['One\n      line <pc id="1">more</pc>']
+    assert [known[:2] for known in read_translated_xliff([XLIFF2.encode()], "a2.xliff", "en", "de")] == [
+        ("Two", "Zwei")
+    ]
+    assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
+
+
+def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
+    document = read("a.xlf", PLAIN_CDATA)
+    assert document.kinds == ["preserved", "preserved", "plain"]
+    assert "<![CDATA[Sichern & schließen]]></target>" in written(document, lambda _: "Sichern & schließen")
+    done = PLAIN_CDATA.replace("</source>\n        <alt", "</source><target>Sichern &amp; ab</target><alt")
+    known = list(read_translated_xliff([done.encode()], "a.xlf", "en", "de"))
+    assert known[-1][:2] == ("Save & close", "Sichern & ab")
+
+
+# -- HTML -------------------------------------------------------------------------------------------------
+
+
+def test_the_texts_of_a_page() -> None:
+    texts = read("a.html", HTML).texts
+    assert texts == [
+        "My &amp; page",
+        "What it is",
+        "Welcome",
+        texts[3],
+        "The 'docs'",
+        "Next line",
+        "No close <img src=a.png alt='A dog'> here",
+        "A dog",
+        "One",
+        "dog",
+        "Send it",
+        "2.5 < 3 and AT&T",
+    ]
+    assert texts[3].startswith("Hello <b>big</b>\n   world. See <a href") and texts[3].endswith("<code>ls -l</code>.")
+
+
+def test_attributes_within_a_text_are_translated() -> None:
+    def translate(text: str) -> str:
+        return text.replace("See", "Siehe") if "<" in text else f'"DE" {text}'
+
+    filled = written(read("a.html", HTML), translate)
+    assert """Siehe <a href="x?a=1&amp;b=2" title="&quot;DE&quot; The 'docs'">the docs</a>""" in filled
+    assert """<img src=a.png alt='"DE" A dog'>""" in filled
+    assert """<img alt="&quot;DE&quot; dog">""" in filled
+
+
+# -- subtitles and lines ----------------------------------------------------------------------------------
+
+
+def test_the_lines_of_a_cue_are_one_text() -> None:
+    document = read("a.srt", SRT)
+    assert document.texts == ["<i>A first line and its end.</i>", "- Hello.\n- Yes?"]
+    filled = document.write(["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]).decode()
+    expected = SRT.replace("A first line\nand its end.", "Eine erste Zeile, und\ndas war ihr Ende.")
+    assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
+    assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
+    assert read("a.vtt", VTT).texts == ["Hello there."]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None:
+    text = SRT.replace("\n\n", "\n").replace("Hello.", "17 --> 18 4\n2")
+    document = read("a.srt", (mark + text).replace("\n", line_end))
+    assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
+    assert [slot.line for slot in document.slots] == [3, 7]
+
+
+def test_the_lines_of_a_text_file() -> None:
+    document = read("a.txt", TXT)
+    assert document.texts == ["A title", "A line. And another.", "x"]
+    assert written(document, str.upper) == "\ufeffA TITLE\r\n\r\n  A LINE. AND ANOTHER.  \r\n\tX"
+
+
+# -- texts of sentences -----------------------------------------------------------------------------------
+
+
+def by(translate: Callable[[str], str], sentences: Sequence[str]) -> list[Translation]:
+    return [Translation(translate(sentence), -1.0, (sentence,)) for sentence in sentences]
+
+
+def translated(text: str, translate: Callable[[str], str], **options: object) -> Translation:
+    plan = Plan([text], "en", **options)  # type: ignore[arg-type]
+    return plan.assemble(by(translate, plan.sentences))[0]
+
+
+PLACEHOLDERS = st.sampled_from(["%(name)s", "{0}", "{1}", "{{ limit }}", "https://a.b/c", "``code``", "%s", "%%"])
+WORDS = st.sampled_from(["A word.", "Dr. No", "is", "3.5", "\n", "\r\n", "\t", "  ", "- item", "\u00a0", "“yes”", "ß"])
+
+
+@given(st.lists(st.lists(WORDS | PLACEHOLDERS).map(" ".join) | st.text(alphabet="aB.,;!? \n\r\t\u2028é1-"), max_size=4))
+def test_sentences_that_stay_give_the_texts_back(texts: list[str]) -> None:
+    plan = Plan(texts, "en")
+    made = plan.assemble(by(str, plan.sentences))
+    assert [each.text for each in made] == texts
+    assert not any(each.flags for each in made)
+
+
+TAGS = st.sampled_from(["<b>a b</b>", "**c**", "<i>Dr. No. He</i>", "{0}", "<b>{1}</b>", "“{2}”"])
+
+
+@given(st.lists(WORDS | TAGS).map(" ".join))
+def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> None:
+    plan = Plan([text], "en")
+    words = [[found.span() for found in re.finditer(r"\w+", sentence)] for sentence in plan.sentences]
+    sentences = [
+        Translation(sentence, -1.0, (), (), (), tuple(Link(word, word, 1.0) for word in each))
+        for sentence, each in zip(plan.sentences, words, strict=True)
+    ]
+    [made] = plan.assemble(sentences)
+    assert made.text == text
+    assert bool(made.links) == bool(sum(map(len, words)))
+    for (begin, end), (first, last), _ in made.links:
+        assert text[begin:end] == made.text[first:last]
+        assert text[begin:end].replace("<b>", "").strip("{}").isalnum() or "<" in text[begin:end]
+
+
+@given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
+def test_no_sentence_holds_a_line_break(text: str, kind: Kind) -> None:
+    assert not any("\n" in sentence or not sentence.strip() for sentence in Plan([text], "en", kinds=[kind]).sentences)
+
+
+@given(st.lists(st.lists(WORDS).map(" ".join), max_size=4), st.integers(1, 8))
+def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], longest: int) -> None:
+    plan = Plan(texts, "en", lengths=lambda parts: list(map(len, parts)), longest=longest)
+    assert all(len(sentence) <= longest for sentence in plan.sentences)
+    made = plan.assemble(by(str, plan.sentences))
+    assert [each.text for each in made] == texts
+    sentences = [sentence for text in texts for sentence in split(text, "en").sentences]
+    too_long = [each for each in sentences if len(each) > longest and any(map(str.isalpha, each))]
+    assert bool(too_long) == any(SPLIT in each.flags for each in made)
+
+
+def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
+    def lengths(texts: Sequence[str]) -> list[int]:
+        return list(map(len, texts))
+
+    address = "https://example.org/" + "a/" * 20
+    plan = Plan([f"See {address} for more."], "en", lengths=lengths, longest=30)
+    [made] = plan.assemble(by(str, plan.sentences))
+    assert (plan.sentences, made.text) == (["See", "for more."], f"See {address} for more.")
+
+
+def test_what_is_never_short_enough_is_left_and_flagged() -> None:
+    plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), longest=3)
+    assert plan.sentences == []
+    assert plan.assemble([]) == [Translation("ab", 0.0, (), (), (LONG,))]
+
+
+def test_a_placeholder_that_is_copied_stays_where_it_was_put() -> None:
+    def with_placeholder(sentence: str) -> str:
+        return {"Delete {0} now.": "{0} jetzt löschen.", "Delete now.": "Jetzt löschen."}[sentence]
+
+    assert translated("Delete {0} now.", with_placeholder) == Translation(
+        "{0} jetzt löschen.", -1.0, ("Delete {0} now.",)
+    )
+
+
+def test_one_that_is_not_copied_is_put_back() -> None:
+    def without(sentence: str) -> str:
+        return {"Delete {0} now.": "Jetzt 0 löschen.", "Delete now.": "Jetzt löschen."}[sentence]
+
+    made = translated("Delete {0} now.", without)
+    assert made.text.replace("{0} ", "") == "Jetzt löschen." and made.text.count("{0}") == 1
+    assert made.flags == (GUESSED,)
+
+
+def test_flags_tell_what_needs_a_look() -> None:
+    assert translated("Write {0} here.", lambda _: "Hier {1} {0}.").flags[0] == LOST
+    assert translated("It is 3.5 km.", lambda _: "Es sind 3,6 km.").flags == (NUMBERS,)
+    assert translated("It is 3.5 km.", lambda _: "Es sind 3,5 km.").flags == ()
+
+
+def test_what_is_no_text_is_not_translated() -> None:
+    plan = Plan(["{0}: 17\n<br/>", "", " \n", "https://a.b"], "en")
+    assert plan.sentences == []
+    assert [each.text for each in plan.assemble([])] == ["{0}: 17\n<br/>", "", " \n", "https://a.b"]
+
+
+def test_markup_in_sentences() -> None:
+    text = "<p>One <b>two. Three</b> &amp; four.</p>\n<i>Five</i> <code>x &lt; y</code> &quot;six&quot;"
+    plan = Plan([text], "en", kinds=["markup"])
+    assert plan.sentences == ["One two.", "Three & four.", 'Five x < y "six"', 'Five "six"']
+    made = plan.assemble(by(str.upper, plan.sentences))[0].text
+    assert made == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
+
+
+def test_links_and_hypotheses_are_wanted_where_something_must_be_kept() -> None:
+    plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en")
+    assert plan.sentences == ["No tags.", "A tag here.", "{0} words", "words"]
+    assert plan.ways(1, 4, align=False) == {(1, False): [0], (4, True): [1, 3], (4, False): [2]}
+    assert plan.ways(5, 4, align=True) == {(5, True): [0, 1, 2, 3]}
+    assert Plan([], "en").ways(1, 4, align=False) == {}
+
+
+def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
+    plan = Plan(["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], longest=3)
+    assert plan.sentences == ["a {0} b"]
+    assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
+
+
+def test_the_command_knows_every_kind_of_document() -> None:
+    assert {*DOCUMENTS, ".txt"} == set(SUFFIXES)  # a text file is lines there
+
+
+def test_alternatives_are_made_of_those_of_the_sentences() -> None:
+    plan = Plan(["One. Two."], "en")
+    others = (Translation("Ein.", -2.0, ()), Translation("Eine.", -3.0, ()))
+    made = plan.assemble([Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))])[0]
+    assert (made.text, made.score, made.tokens) == ("Eins. Zwei.", -1.5, ("a", "b"))
+    assert [(each.text, each.score) for each in made.alternatives] == [("Ein. Zwei.", -2.0), ("Eine. Zwei.", -2.5)]
+    again = (Translation("Eins.", -2.0, ()), *others, Translation("Ein.", -4.0, ()))
+    same = plan.assemble([Translation("Eins.", -1.0, ("a",), again), Translation("Zwei.", -2.0, ("b",))])[0]
+    assert same.alternatives == made.alternatives
+    with pytest.raises(ValueError, match="1 translations of 2 sentences"):
+        plan.assemble([Translation("", 0.0, ())])
+
+
+# -- with a model -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    sources = [f"{one} {other}." for one in ("a dog", "the cat", "a house") for other in ("runs", "sees it", "is red")]
+    return Tokenizer.train(sources, [text.upper() for text in sources], vocab_size=300)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model that has learnt nothing, and knows 40 positions."""
+    config = ModelConfig(
+        vocab_size=tokenizer.target_size, d_model=32, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+    )
+    run = RunConfig(
+        model=config, data=DataConfig(source="en", target="de"), decode=DecodeConfig(beam_size=1, max_extra_tokens=2)
+    )
+    folder = tmp_path_factory.mktemp("models") / "model"
+    publish_model(folder, run, tokenizer, build(config).state_dict(), {}, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> Translator:
+    from transduce.decoding.loading import load
+
+    return load(model, engine="torch")
+
+
+def test_a_text_of_paragraphs_has_them_in_its_translation(translator: Translator) -> None:
+    text = "A dog runs. The cat sees it!\r\n\r\n  A house is {0}.\n"
+    [made] = translate_texts(translator, [text], "en")
+    assert re.fullmatch(r"[^\n]+\r\n\r\n  [^\n]*\{0\}[^\n]*\n", made.text)
+    [first, blank] = translate_paragraphs(translator, iter([text, " "]), "en")
+    assert (first, blank.text) == (made, " ")
+
+
+def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(translator: Translator) -> None:
+    [made] = translate_texts(translator, ["a dog runs, " * 20], "en", longest=10)
+    assert SPLIT in made.flags
+    assert made.text.endswith(" ")
+
+
+def test_complaints_name_the_line(translator: Translator) -> None:
+    terms = [Term("dog", " ".join(["a very long name of a dog"] * 3))]
+    lines = ["A cat {0}. A cat.", "", "A cat. A dog."]
+    for form in (Form(), Form(sentences=True)):
+        with pytest.raises(UserError, match=r"^Text 102: what the glossary asks for"):
+            list(translate_all(translator, lines, form, DataConfig(source="en"), terms, first=100))
+    with pytest.raises(UserError, match=r"^Text 5: what the glossary asks for"):
+        page = b"\n\n<p>A cat.</p>\n\n<p>A dog.</p>"
+        translate_document(translator, page, "a.html", "en", "de", glossary=terms)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_document_is_translated_and_can_be_read_again(name: str, translator: Translator) -> None:
+    content = FILES[name].encode()
+    translated = translate_document(translator, content, name, "en", "de", redo=True)
+    before, after = (read_document(each, name, "en", "de", redo=True) for each in (content, translated.content))
+    assert translated.texts == len(before.texts)
+    if name in ("a.po", "a.xlf", "a2.xliff"):
+        assert after.texts == before.texts
+    assert [each for each in translated.flagged if LOST in each.flags] == []
+
+
+def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, translated = tmp_path / "page.po", tmp_path / "out.po"
+    page.write_text(PO)
+    arguments = ("translate", model, "--engine", "torch", "--input", page)
+    status, _, said = run(capsys, *arguments, "--output", translated)
+    assert status == 0, said
+    assert "4 texts translated" in said
+    assert polib.pofile(translated.read_text()).percent_translated() == 80  # but for the fuzzy one
+    assert run(capsys, *arguments, "--json")[0] == 2
+    assert "unpack it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
+    status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
+    assert "Nothing in it lacks a translation" in said
+
+
+def test_the_command_translates_lines_of_several_sentences(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("A dog runs. A cat runs.\n\n<b>3 dogs</b> run {0}.\n")
+    arguments = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.txt")
+    status, out, said = run(capsys, *arguments, "--sentences")
+    lines = out.split("\n")
+    assert status == 0 and len(lines) == 4 and not lines[1]
+    assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
+    assert "other numbers than the source: line 3" in said
+    assert run(capsys, *arguments, "--redo")[0] == 2

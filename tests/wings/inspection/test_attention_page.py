@@ -1,0 +1,657 @@
+"""What is shown of attention: the numbers are the model's, the tree is the search's, and a browser shows them."""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from command_line import run
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.engines.engine import penalty
+from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.model.batch import make_batch
+from transduce.model.build import build
+from transduce.model.recording import recording
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model_folder import publish_model
+from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.inspection.curves import learning_curve
+from transduce.wings.inspection.maps import BEGIN, END, Attention, attention_of
+from transduce.wings.inspection.page import picture_page
+from transduce.wings.inspection.picture import ONE, Picture, picture_of, thousandths
+from transduce.wings.inspection.report import Report, write_report
+
+TEXTS = ["the quick brown fox jumps over the lazy dog", "some more words that are here", "der Hund schläft"]
+SENTENCE = "the brown dog jumps"
+CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=4)
+FAMILIES = {
+    "transformer": {},
+    "window": {"window": 2},
+    "learned": {"positions": "learned"},
+    "recurrent": {"kind": "recurrent"},
+    "convolutional": {"kind": "convolutional"},
+}
+every_family = pytest.mark.parametrize("family", FAMILIES)
+EVIL = [
+    "</script><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "a\u2028b\u2029c\x85d",
+    "\"'&amp;`${x}",
+    "\x00\x07\ufffe\ud800 end",
+    "$x$ \\",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(TEXTS * 3, TEXTS * 3, vocab_size=330)
+
+
+def config_of(tokenizer: Tokenizer, **options: object) -> ModelConfig:
+    sizes = {"d_model": 32, "d_ff": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    return ModelConfig(**{"vocab_size": tokenizer.target_size, **sizes, **options})
+
+
+def model_of(tokenizer: Tokenizer, **options: object) -> Seq2Seq:
+    """Weights large enough that no two hypotheses tie, and that maps are not all alike."""
+    model = build(config_of(tokenizer, **options), seed=1)
+    for weight in model.parameters():
+        weight.data.mul_(1.6)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def seen(tokenizer: Tokenizer) -> Callable[[str], tuple[Seq2Seq, Attention, Picture]]:
+    """By family: a model, what it attended to in SENTENCE, and the picture of that."""
+    found: dict[str, tuple[Seq2Seq, Attention, Picture]] = {}
+
+    def get(family: str) -> tuple[Seq2Seq, Attention, Picture]:
+        if family not in found:
+            model = model_of(tokenizer, **FAMILIES[family])
+            attention = attention_of(model, tokenizer, SENTENCE, CONFIG)
+            found[family] = model, attention, picture_of(model, attention)
+        return found[family]
+
+    return get
+
+
+simplex = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 60)), elements=st.floats(0, 1, width=32))
+
+
+@given(simplex)
+def test_thousandths_add_up_and_are_near(raw):
+    raw[:, 0] += 2.0**-20  # no row is all 0
+    weights = raw.astype(np.float64) / raw.sum(axis=1, keepdims=True, dtype=np.float64)
+    whole = thousandths(weights)
+    assert (whole.sum(axis=1) == ONE).all()
+    assert (abs(whole - weights * ONE) < 1 + 1e-6).all()
+    assert (whole[weights == 0] == 0).all()
+
+
+@every_family
+def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(family, seen, tokenizer):
+    _, attention, picture = seen(family)
+    uses = {maps.use: maps for maps in picture.maps}
+    with_self_attention = family in ("transformer", "window", "learned")
+    assert list(uses) == (["encoder", "decoder", "source"] if with_self_attention else ["source"])
+    read = [*tokenizer.source_pieces(tokenizer.encode_source([SENTENCE])[0]), END]
+    assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, END]
+    for maps in picture.maps:
+        weights = np.array(maps.weights)
+        assert weights.shape == (*attention.uses[maps.use].weights.shape[:2], len(maps.queries), len(maps.keys))
+        assert (weights.sum(axis=-1) == ONE).all()
+        np.testing.assert_allclose(weights / ONE, attention.uses[maps.use].weights.numpy(), atol=1 / ONE)
+    if with_self_attention:
+        assert uses["encoder"].queries == uses["encoder"].keys == read
+        assert uses["decoder"].queries == [BEGIN, *attention.translation.tokens]
+        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing looks at what follows"
+    if family == "window":
+        assert not np.triu(np.array(uses["encoder"].weights), 2).any()
+
+
+@every_family
+def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
+    model, _, picture = seen(family)
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    (alone,) = translator.translate([SENTENCE])
+    assert (picture.translation, picture.source) == (alone.text, SENTENCE)
+    assert picture.score == pytest.approx(alone.score, abs=1e-5)
+    (best,) = translator.translate([SENTENCE], n_best=CONFIG.beam_size)
+    expected = [(each.text, pytest.approx(each.score, abs=1e-5)) for each in (best, *best.alternatives)]
+    assert [(each.text, each.score) for each in picture.search.complete[: CONFIG.beam_size]] == expected
+
+
+@every_family
+def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
+    model, _, picture = seen(family)
+    search, engine = picture.search, TorchEngine([model])
+    source = tokenizer.encode_source([SENTENCE])[0]
+    for each in search.complete:
+        (log_prob,) = engine.log_probs([source], [search.path(each)])
+        assert each.log_prob == pytest.approx(log_prob, abs=1e-3)
+        assert each.score == pytest.approx(log_prob / penalty(each.length, CONFIG.length_penalty), abs=1e-3)
+        assert len(search.path(each)) == each.length - 1
+    assert search.complete == sorted(search.complete, key=lambda each: -each.score)
+    ends = sum(node.fate == "complete" for step in search.steps for node in step)
+    assert ends == len(search.complete) >= CONFIG.beam_size
+
+
+@every_family
+def test_the_tree_grows_from_what_was_kept(family, seen):
+    steps = seen(family)[2].search.steps
+    for number, step in enumerate(steps):
+        before = steps[number - 1] if number else []
+        assert [node.log_prob for node in step] == sorted((node.log_prob for node in step), reverse=True)
+        assert sum(node.fate in ("kept", "left") for node in step) <= CONFIG.beam_size
+        assert len(step) <= 2 * CONFIG.beam_size
+        assert all((node.fate == "left") <= (step is steps[-1]) for node in step)
+        for node in step:
+            assert (node.parent == -1) == (number == 0)
+            if number:
+                assert before[node.parent].fate == "kept"
+                assert node.log_prob <= before[node.parent].log_prob
+
+
+def test_greedy_search_is_a_line(tokenizer):
+    model = model_of(tokenizer)
+    found = attention_of(model, tokenizer, SENTENCE, replace(CONFIG, beam_size=1))
+    assert found.search.path(found.search.complete[0]) == [step[0].token for step in found.search.steps[:-1]]
+    assert [each.text for each in found.search.complete] == [found.translation.text]
+
+
+def test_positions_are_those_that_the_model_adds(seen):
+    for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0}.items():
+        model, attention, picture = seen(family)
+        assert len(picture.positions) == sides
+        for positions in picture.positions:
+            module = model.source_positions if positions.source else model.target_positions
+            values = np.array(positions.values) * positions.largest / ONE
+            np.testing.assert_allclose(values, module(0, len(values)).detach(), atol=positions.largest / ONE)
+        if family == "learned":
+            source, target = picture.positions
+            assert source.source == attention.source.keys and not source.target
+            assert target.target == [BEGIN, *attention.translation.tokens] and not target.source
+
+
+def test_what_has_no_attention_is_refused(tokenizer):
+    with pytest.raises(UserError, match="attends to nothing"):
+        attention_of(model_of(tokenizer, kind="bytenet"), tokenizer, SENTENCE, CONFIG)
+    model = model_of(tokenizer, positions="learned", max_positions=6)
+    for text, sentence in {" \t": "blank", "a\nb": "line break", "a b c d e f g": "knows positions for 5"}.items():
+        with pytest.raises(UserError, match=sentence):
+            attention_of(model, tokenizer, text, CONFIG)
+
+
+def test_what_other_threads_compute_is_not_recorded(seen):
+    model = seen("transformer")[0]
+    batch = make_batch([[5, 6]], [[7]])
+    with recording() as record:
+        thread = threading.Thread(target=partial(model, batch.src, batch.tgt_in))
+        thread.start()
+        thread.join()
+        assert not record.attention
+        model(batch.src, batch.tgt_in)
+    assert record.attention
+
+
+def test_a_picture_is_json(seen):
+    picture = seen("transformer")[2]
+    text = picture.json()
+    assert text.isascii()
+    data = json.loads(text)
+    assert data["maps"][2]["weights"] == picture.maps[2].weights
+    assert data["search"]["complete"][0]["text"] == picture.translation
+    assert data["search"]["steps"][0][0] == vars(picture.search.steps[0][0])
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the texts of those that matter."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.inside: dict[str, list[str]] = {}
+        self.current = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.inside.setdefault(tag, []).append("")
+        self.current = tag
+
+    def handle_endtag(self, _: str) -> None:
+        self.current = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.current:
+            self.inside[self.current][-1] += data
+
+
+@given(st.one_of(st.text(), st.sampled_from(EVIL)))
+def test_no_text_gets_out_of_its_place(seen, text):
+    picture = replace(seen("transformer")[2], source=text, translation=text)
+    calm, page = Page(picture_page(seen("transformer")[2])), Page(picture_page(picture))
+    assert page.tags == calm.tags
+    data = json.loads(page.inside["script"][0])
+    assert data["source"] == data["translation"] == text
+    if text.isprintable():
+        assert page.inside["h1"][0].split() == text.split()
+
+
+def test_a_page_needs_nothing_from_outside_and_runs_only_its_own_script(seen):
+    page = Page(picture_page(seen("transformer")[2]))
+    assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
+    (policy,) = [value for name, value in page.attributes if name == "content" and "default-src" in (value or "")]
+    hashes = dict(re.findall(r"(script|style)-src 'sha256-([^']+)'", policy or ""))
+    for kind, text in {"style": page.inside["style"][0], "script": page.inside["script"][1]}.items():
+        assert hashes[kind] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert "@import" not in page.inside["style"][0] and "url(" not in page.inside["style"][0]
+    assert "eval(" not in page.inside["script"][1] and "innerHTML" not in page.inside["script"][1]
+
+
+def test_a_page_of_a_long_sentence_and_a_base_model_stays_small(tokenizer):
+    model = model_of(tokenizer, num_encoder_layers=6, num_decoder_layers=6, num_heads=8, d_model=512)
+    text = f"{TEXTS[0]} {TEXTS[1]} {SENTENCE}"
+    found = attention_of(model, tokenizer, text, replace(CONFIG, beam_size=4, max_extra_tokens=0))
+    assert found.source.weights.shape[:2] == (6, 8) and 38 <= len(found.source.keys) <= 45
+    assert len(picture_page(picture_of(model, found))) < 1_500_000
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer: Tokenizer, seen, tmp_path_factory) -> Path:
+    """A model folder."""
+    place = tmp_path_factory.mktemp("attention") / "model"
+    config = RunConfig(model=config_of(tokenizer), decode=CONFIG)
+    publish_model(place, config, tokenizer, seen("transformer")[0].state_dict(), {}, "# a model\n")
+    return place
+
+
+def test_the_command_writes_a_page_and_says_the_translation(folder, seen, tmp_path, capsys):
+    status, _, said = run(capsys, "attention", folder, SENTENCE, "--out", tmp_path / "page.html")
+    assert status == 0, said
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert json.loads(Page(text).inside["script"][0]) == json.loads(seen("transformer")[2].json())
+    assert f"score {seen('transformer')[2].score:.3f}" in said and "page.html" in said
+    status, page, _ = run(capsys, "attention", folder, SENTENCE, "--beam-size", 1, "--out", "-")
+    assert status == 0 and '"beam_size":1' in page
+
+
+def test_a_page_needs_no_library_for_pictures(folder, tmp_path):
+    arguments = ["attention", str(folder), SENTENCE, "--out", str(tmp_path / "page.html")]
+    code = f"import sys; from transduce.cli import main; main({arguments!r}); print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_the_command_draws_for_papers(folder, suffix, begin, tmp_path, capsys):
+    for name, options in {
+        "all": [],
+        "one": ["--use", "decoder", "--layer", 2, "--head", 1],
+        "mean": ["--mean"],
+    }.items():
+        out = tmp_path / f"{name}.{suffix}"
+        status, _, said = run(capsys, "attention", folder, f"{SENTENCE} $x$", "--out", out, *options)
+        assert status == 0, said
+        assert out.read_bytes().startswith(begin)
+    if suffix == "svg":
+        text = out.read_text(encoding="utf-8")
+        assert "mean of all layers, all heads" in text and "jumps" in text
+        run(capsys, "attention", folder, f"{SENTENCE} $x$", "--out", tmp_path / "again.svg", "--mean")
+        assert (tmp_path / "again.svg").read_bytes() == out.read_bytes()
+        assert (tmp_path / "all.svg").read_text(encoding="utf-8").count(">layer ") == 8
+
+
+def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, recwarn):
+    for suffix, lacks in {"png": True, "svg": False}.items():
+        out = tmp_path / f"x.{suffix}"
+        status, _, said = run(capsys, "attention", folder, "\u2603 \u6f22", "--out", out, "--mean")
+        assert status == 0 and (f"lacks \u6f22; {out} has boxes" in said) == lacks
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_path, capsys):
+    out = tmp_path / f"x.{suffix}"
+    status, _, said = run(capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean")
+    assert status == 0, said
+    if suffix == "svg":
+        title = f"a {chr(0x2401)} dog \ufffd \ufffd"
+        assert title in "".join(ElementTree.parse(out).getroot().itertext())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--out", "x.gif"], "end it in .html, .svg, .pdf or .png"),
+        (["--out", "nowhere/x.html"], "there is no folder nowhere"),
+        (["--layer", 1], "are for pictures"),
+        (["--out", "x.png", "--layer", 3], "There is no layer 3: it is from 1 to 2"),
+        (["--out", "x.png", "--head", -1], "There is no head -1"),
+        (["model.d_model=3"], "can't be set for a model that is trained"),
+    ],
+)
+def test_mistakes_are_sentences(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    status, _, said = run(capsys, "attention", folder, SENTENCE, *arguments)
+    assert status == 2 and sentence in said
+    assert not list(tmp_path.iterdir())
+
+
+# ---- in a browser ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[object]:
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        pytest.skip("NOT TESTED IN A BROWSER: chromium and chromedriver are not installed")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="NOT TESTED IN A BROWSER: selenium is not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browse(chromium, tmp_path) -> Iterator[Callable[..., object]]:
+    """Open the page of a picture; at the end nothing has been complained of."""
+
+    def browse(picture: Picture, width: int = 1280, *, dark: bool = False) -> object:
+        (tmp_path / "page.html").write_text(picture_page(picture), encoding="utf-8")
+        show(chromium, width, dark)
+        chromium.get((tmp_path / "page.html").as_uri())
+        return chromium
+
+    yield browse
+    assert complaints(chromium) == []
+
+
+def complaints(driver) -> list[str]:
+    """Errors of scripts, and what the page's own policy has stopped."""
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def show(driver, width: int, dark: bool) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+
+
+def find(driver, css: str, place: int = 0):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, 10).until(lambda _: driver.find_elements(By.CSS_SELECTOR, css)[place:])[0]
+
+
+def point(driver, element) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    ActionChains(driver).move_to_element(element).perform()
+
+
+def press(driver, *keys: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(driver).send_keys(*keys).perform()
+
+
+def told(driver, section: int) -> str:
+    return find(driver, f".transduce > section:nth-of-type({section}) .readout").text
+
+
+def names(driver, css: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(element => element.getAttribute('aria-label'))"
+    return driver.execute_script(script, css)
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_pointing_at_a_piece_tells_what_it_looks_at(width, seen, browse):
+    picture = seen("transformer")[2]
+    driver = browse(picture, width)
+    point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
+    weights = np.array(picture.maps[2].weights).mean(axis=(0, 1))[0]
+    most = picture.maps[2].keys[int(weights.argmax())].replace("\u2581", "")
+    assert f"{most} {round(weights.max() / 10)} %" in told(driver, 1)
+    numbers = driver.execute_script("return [...document.querySelectorAll('.number')].map(n => n.textContent)")
+    assert [n for n in numbers if n] == [str(round(w / 10)) for w in weights if round(w / 10) >= 1]
+
+
+def test_a_layer_a_head_and_words_can_be_picked(seen, browse):
+    from selenium.webdriver.support.ui import Select
+
+    picture = seen("transformer")[2]
+    driver = browse(picture)
+    Select(find(driver, ".controls select", 0)).select_by_visible_text("2")
+    Select(find(driver, ".controls select", 1)).select_by_visible_text("3")
+    point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
+    row = picture.maps[2].weights[1][2][0]
+    assert f" {round(max(row) / 10)} %" in told(driver, 1)
+    Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
+    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == [*SENTENCE.split(), END]
+
+
+def test_characters_that_are_spelled_in_bytes_can_be_read_in_words(tokenizer, browse):
+    from selenium.webdriver.support.ui import Select
+
+    model = model_of(tokenizer)
+    driver = browse(picture_of(model, attention_of(model, tokenizer, "fox \u6f22\U0001f600", CONFIG)))
+    find(driver, ".piece")
+    assert "<0xE6>" in names(driver, ".piece")
+    Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
+    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == ["fox", "\u6f22\U0001f600", END]
+
+
+CONTRAST = """
+const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map((value) => colour[0] === 'c' ? +value : value / 255)
+  .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const [cell] = document.querySelectorAll('.map.numbers td[tabindex]');
+return [...Array(1001).keys()].map((weight) => {
+  cell.style.setProperty('--weight', (weight / 1000).toFixed(3));
+  const { color, backgroundColor } = getComputedStyle(cell);
+  const [a, b] = [light(color), light(backgroundColor)].sort((x, y) => y - x);
+  return (a + .05) / (b + .05);
+});
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_numbers_of_a_map_can_be_read(dark, seen, browse):
+    driver = browse(seen("transformer")[2], dark=dark)
+    find(driver, ".map")
+    assert min(driver.execute_script(CONTRAST)) >= 4.5  # as WCAG 2 asks for
+
+
+def test_what_is_replaced_is_not_kept(seen, browse):
+    driver = browse(seen("transformer")[2])
+    find(driver, ".map")
+    driver.execute_script("""
+        document.getElementById('drawing').replaceChildren();
+        HTMLCanvasElement.prototype.getContext = () => { throw new Error('painted where nobody sees it'); };
+    """)
+    show(driver, 1280, dark=True)  # and nobody complains
+
+
+def test_a_map_is_enlarged_by_a_click_and_its_cells_tell_their_numbers(seen, browse):
+    picture = seen("transformer")[2]
+    driver = browse(picture)
+    button = find(driver, ".panel:first-child button", 5)  # layer 2, head 2
+    button.click()
+    assert (
+        find(driver, ".large h3").text == "Encoder, layer 2, head 2" and button.get_attribute("aria-pressed") == "true"
+    )
+    maps = picture.maps[0]
+    assert not find(driver, ".large").get_attribute("aria-live")  # a screen reader would read all numbers
+    assert len(driver.execute_script("return [...document.querySelectorAll('.map td')]")) == 1 + len(maps.keys) ** 2
+    point(driver, find(driver, ".map tbody tr:nth-child(2) td:nth-of-type(3)"))
+    assert told(driver, 2).endswith(f": {maps.weights[1][1][1][2] / ONE:.3f}")
+
+
+def test_the_tree_shows_the_way_to_the_translation(seen, browse):
+    picture = seen("transformer")[2]
+    driver = browse(picture)
+    won = driver.execute_script("return [...document.querySelectorAll('.node.won span')].map(n => n.textContent)")
+    assert len(won) == picture.search.complete[0].length and won[-1] == END
+    point(driver, find(driver, ".node.won", -1))
+    assert f"complete, score {picture.score:.3f}".replace("-", "−") in told(driver, 3)
+    assert find(driver, ".ranking .won").text.startswith(picture.translation.strip()[:3])
+    nodes = driver.execute_script("return document.querySelectorAll('.node').length")
+    assert nodes == sum(map(len, picture.search.steps))
+
+
+def test_what_was_cut_is_said(tokenizer, seen, browse):
+    found = attention_of(seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0))
+    for flags, said in {(): False, ("cut",): True}.items():
+        picture = replace(picture_of(seen("transformer")[0], found), flags=list(flags))
+        driver = browse(picture)
+        find(driver, ".ranking")
+        assert ("cut off" in find(driver, ".transduce").text) == said
+
+
+def test_everything_can_be_reached_by_keyboard(seen, browse):
+    from selenium.webdriver.common.keys import Keys
+
+    picture = seen("transformer")[2]
+    driver = browse(picture)
+    focused = partial(driver.execute_script, "return document.activeElement.getAttribute('aria-label')")
+    find(driver, ".piece")
+    press(driver, *[Keys.TAB] * 4)  # beyond layer, head and pieces
+    press(driver, Keys.ARROW_RIGHT)
+    assert focused() == "br" and told(driver, 1).startswith("“br” is looked at by")
+    assert is_the_browsers(driver) and focused() == "br"
+    press(driver, Keys.TAB, Keys.TAB)  # beyond the translation
+    press(driver, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
+    assert focused() == find(driver, ".large h3").text == "Encoder, layer 2, head 2"
+    press(driver, Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_DOWN)
+    assert told(driver, 2).endswith(f"{picture.maps[0].weights[1][1][1][0] / ONE:.3f}")
+    press(driver, Keys.TAB, Keys.ARROW_RIGHT)
+    assert (focused() or "").startswith("step 2, ") and "log-probability" in told(driver, 3)
+    press(driver, Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    assert "Position 1 " in told(driver, 4) and "channel 2 of 32" in told(driver, 4)
+    assert is_the_browsers(driver) and "channel 2 of 32" in told(driver, 4)
+
+
+def is_the_browsers(driver) -> bool:
+    """Whether a key that is pressed with Alt is left to it."""
+    event = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true})"
+    return driver.execute_script(f"return document.activeElement.dispatchEvent({event})")
+
+
+@every_family
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_page_scrolls_sideways(family, width, seen, browse):
+    driver = browse(seen(family)[2], width)
+    find(driver, ".piece")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_long_sentence_fits_a_phone(tokenizer, browse):
+    model = model_of(tokenizer, num_heads=16)
+    picture = picture_of(model, attention_of(model, tokenizer, " ".join(TEXTS) + "x" * 50, CONFIG))
+    driver = browse(picture, 360)
+    find(driver, ".piece")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_night_is_dark(seen, browse):
+    driver = browse(seen("transformer")[2])
+    background = "return getComputedStyle(document.body).backgroundColor"
+    pixels = (
+        "const c = document.querySelector('.grid canvas'); "
+        "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].slice(0, 40)"
+    )
+    find(driver, ".piece")
+    light, drawn = driver.execute_script(background), driver.execute_script(pixels)
+    show(driver, 1280, dark=True)
+    dark, redrawn = driver.execute_script(background), driver.execute_script(pixels)
+    assert min(map(int, re.findall(r"\d+", light))) > 200 and max(map(int, re.findall(r"\d+", dark))) < 60
+    assert drawn[3::4] == redrawn[3::4] and drawn != redrawn, "the same weights in another colour"
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_hostile_texts_stay_texts(text, tokenizer, browse):
+    model = model_of(tokenizer)
+    picture = picture_of(model, attention_of(model, tokenizer, f"x {text}", CONFIG))
+    driver = browse(picture)
+    find(driver, ".piece")
+    assert driver.execute_script("return [document.images.length, document.scripts.length]") == [0, 2]
+    assert len(names(driver, ".piece")) == len(picture.maps[2].keys) + len(picture.maps[2].queries)
+
+
+def test_a_report_draws_it_too(seen, chromium, tmp_path):
+    picture, curve = seen("transformer")[2], learning_curve([{"event": "update", "time": 0.0, "step": 1, "nll": 2.0}])
+    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture))
+    show(chromium, 360, dark=True)
+    chromium.get((tmp_path / "report.html").as_uri())
+    point(chromium, find(chromium, ".piece"))
+    assert "is looked at by" in told(chromium, 1)
+    assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert complaints(chromium) == []
+
+
+def test_it_draws_under_a_servers_strict_policy(seen, chromium):
+    data = seen("transformer")[2].json().encode()
+    start = b"fetch('data').then(r => r.json()).then(d => transduce.draw(document.body.firstElementChild, d))"
+    head = b"<!DOCTYPE html><title>t</title><link rel=stylesheet href=drawing.css><link rel=icon href='data:,'>"
+    pages = {
+        "/": ("text/html", head + b"<body><div></div><script src=drawing.js></script><script src=start.js></script>"),
+        "/start.js": ("text/javascript", start),
+        "/data": ("application/json", data),
+        "/drawing.js": ("text/javascript", (files("transduce.wings.inspection") / "drawing.js").read_bytes()),
+        "/drawing.css": ("text/css", (files("transduce.wings.inspection") / "drawing.css").read_bytes()),
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind, content = pages[self.path]
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
+            self.send_header("Content-Security-Policy", policy)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        chromium.get(f"http://127.0.0.1:{server.server_port}/")
+        point(chromium, find(chromium, ".piece"))
+        assert "is looked at by" in told(chromium, 1)
+        server.shutdown()
+    assert complaints(chromium) == []

@@ -1,0 +1,498 @@
+"""The paper's tables and figures: its printed figures against what follows from the code."""
+
+import itertools
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from command_line import run
+from corpora import write_texts
+from transduce import model_folder
+from transduce.commands.recipes import read_text
+from transduce.config.schema import ModelConfig, configure, read_recipe
+from transduce.model.arithmetic import per_target_token
+from transduce.model.batch import make_batch
+from transduce.model.build import KINDS, build, count_parameters
+from transduce.system.errors import UserError
+from transduce.training.update import forward
+from transduce.wings.demo.phrasebook.sampling import sentences
+from transduce.wings.paper import experiments, figures, table1, table2, table3
+from transduce.wings.paper.experiments import Figure, resolved
+
+# -- table 1 ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", table1.CLAIMS)
+def test_layers_keep_the_shape(name):
+    x = torch.randn(1, 37, 16)
+    assert table1.layer(name, 16)(x).shape == x.shape
+
+
+def test_a_recurrent_layer_step_by_step_is_the_same():
+    layer, x = table1.Recurrence(8), torch.randn(1, 9, 8)
+    torch.testing.assert_close(layer.by_steps(x), layer(x))
+
+
+@pytest.mark.parametrize("name", table1.CLAIMS)
+def test_only_recurrence_is_sequential(name):
+    operations = [table1.sequential_operations(name, n) for n in (96, 192, 384)]
+    if name == "recurrent":
+        assert operations[2] - operations[1] == 2 * (operations[1] - operations[0]) > 16
+    else:
+        assert operations[0] == operations[1] == operations[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths", "paths"),
+    [
+        ("self-attention", (10, 100, 1000), [1, 1, 1]),
+        ("recurrent", (10, 100), [10, 100]),
+        ("convolutional", (3, 9, 128), [1, 4, 64]),  # a kernel of 3 reaches two positions further per layer
+        ("separable convolutional", (3, 9, 128), [1, 4, 64]),
+        ("convolutional, dilated", (2, 3, 4, 9, 10, 81, 128, 512), [1, 1, 2, 2, 3, 4, 5, 6]),  # log_3 n, rounded up
+        ("restricted self-attention", (32, 33, 63, 64, 95), [1, 2, 2, 3, 4]),  # r = 64: 31 to each side
+    ],
+)
+def test_path_lengths(name, lengths, paths):
+    assert [table1.path_length(name, n) for n in lengths] == paths
+
+
+def test_costs_of_a_layer_grow_with_the_length():
+    short, long = table1.measure("self-attention", [64, 2048], 32)
+    assert (short.n, long.n) == (64, 2048) and 0 < short.seconds < long.seconds and long.megabytes > 0.2
+
+
+@pytest.mark.slow
+def test_table_1_is_computed(tmp_path, capsys, monkeypatch):
+    for name, value in {"LENGTHS": (16, 32, 64, 128), "WIDTHS": (8, 16), "COUNTED": (16, 32), "WIDTH": 16}.items():
+        monkeypatch.setattr(table1, name, value)
+    status, printed, said = run(capsys, "reproduce", "table1", "--out", tmp_path)
+    assert status == 0 and "separable convolutional" in printed, said
+    assert (tmp_path / "table1.png").stat().st_size > 1000
+    layers = json.loads((tmp_path / "table1.json").read_text())["layers"]
+    assert [len(layer["measured"]) for layer in layers] == [4] * 6
+
+
+def test_exponents_of_power_laws():
+    sizes = [64, 128, 256, 512]
+    assert table1.exponent(sizes, [3 * n**1.7 for n in sizes]) == pytest.approx(1.7)
+    assert math.isnan(table1.exponent([64], [1.0]))
+
+
+def test_where_two_power_laws_cross():
+    lengths = [100, 200, 400, 800]
+    assert table1.where_one(lengths, [n / 300 for n in lengths]) == pytest.approx(300)
+    assert table1.where_one(lengths, [0.5] * 4) == math.inf
+    assert table1.where_one(lengths, [2.0] * 4) == 100
+
+
+# -- table 2 ----------------------------------------------------------------------------------------------
+
+
+def test_the_papers_training_flops():
+    printed = {row.name: row.flops_de for row in table2.ROWS}
+    for name, training in table2.TRAININGS.items():
+        assert table2.as_printed(training) == pytest.approx(printed[name], rel=0.01)
+
+
+@pytest.mark.parametrize("d", [64, 128])
+def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
+    n, v = 7, 50
+    config = ModelConfig(vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=2, num_decoder_layers=3)
+    encoder_layer, decoder_layer = 4 * d * d + 8 * d * d, 8 * d * d + 8 * d * d
+    products = n * (2 * encoder_layer + 3 * decoder_layer + v * d)
+    attention = (2 + 3 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
+    assert per_target_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
+
+
+def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
+    n, v, d, k, layers = 10, 50, 64, 3, 2
+    shape = {"vocab_size": v, "d_model": d, "d_ff": 4 * d, "num_encoder_layers": layers, "num_decoder_layers": layers}
+    gates, attention, logits = 4 * d * n, 2 * n * n * d, n * v * d
+    # both ways, the second layer over both; two decoder layers over token or layer below, and context; query and key
+    lstm = gates * (2 * 2 * d + 3 * d + 2 * 3 * d) + 2 * n * d * d
+    convolutions = n * d * d * (4 + 2 * layers * 2 * k + 2 * layers)
+    inner = layers * (2 * d * d // 2 + k * (d // 2) ** 2)
+    sparse = 8 * d + 2 * 8 * d * d  # gates of eight, two used
+    wanted = {
+        "recurrent": lstm + attention + logits,
+        "convolutional": convolutions + layers * attention + logits,
+        "bytenet": (12 + n) * inner + n * d * d + logits,
+        "transformer": layers * (n * (4 + 8) * d * d + 2 * n * sparse + 3 * attention) + logits,
+    }
+    for kind, products in wanted.items():
+        own = {"attention": "additive"} if kind == "recurrent" else {}
+        own |= {"experts": 8, "num_heads": 4} if kind == "transformer" else {}
+        found = per_target_token(ModelConfig(**shape, kind=kind, **own), n, n)
+        assert found == pytest.approx(3 * 2 * products / n), kind
+
+
+# -- table 3 ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", table3.ROWS, ids=lambda row: row.name)
+def test_the_parameters_of_table_3(row):
+    """With 41,000 pieces all rows whose parameters are printed are the paper's, rounded; the big model's are near."""
+    if row.name == "big":
+        assert table3.parameters(row) == pytest.approx(row.printed.parameters, rel=0.01)
+    elif row.printed.parameters:
+        assert round(table3.parameters(row, 41_000)) == row.printed.parameters
+        assert table3.parameters(row) == pytest.approx(row.printed.parameters, rel=0.07)
+
+
+def test_every_row_changes_what_it_says():
+    assert len({row.name for row in table3.ROWS}) == len(table3.ROWS)
+    for row in table3.ROWS[1:-1]:
+        assert (row.model != table3.BASE) != bool(row.train), row.name
+
+
+def test_scaling_keeps_heads_and_layers():
+    small = table3.scaled(replace(table3.BASE, num_heads=4, d_k=128, d_v=128), 4)
+    assert (small.d_model, small.d_ff, small.d_k, small.d_v, small.num_heads) == (128, 512, 32, 32, 4)
+
+
+# -- published configurations of the systems that the paper compares with ----------------------------------
+
+
+def test_the_shape_of_gnmt():
+    """8 + 8 layers of 1,024 LSTM units and 32,000 pieces: 278 million parameters (Shazeer et al., 2017, table 8)."""
+    gnmt = ModelConfig(
+        kind="recurrent",
+        attention="additive",
+        vocab_size=32_000,
+        source_vocab_size=32_000,
+        d_model=1024,
+        num_encoder_layers=8,
+        num_decoder_layers=8,
+    )
+    separate_output = 32_000 * 1024  # ours is tied to the target's embeddings
+    assert (count_parameters(gnmt) + separate_output) / 1e6 == pytest.approx(278, rel=0.02)
+
+
+def test_the_shape_of_convs2s():
+    """15 + 15 layers for WMT'14: 9 of 512 channels, 4 of 1,024, 2 of 2,048 with kernels of 1 (section 4.2)."""
+    config = ModelConfig(kind="convolutional", d_model=768, convolutions=("9x512x3", "4x1024x3", "2x2048x1"))
+    with torch.device("meta"):
+        model = KINDS["convolutional"](config)
+    kernels = [(layer.conv.out_channels // 2, layer.kernel) for layer in model.encoder]
+    assert kernels == [(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2
+    assert [(layer.convolution.conv.out_channels // 2, layer.convolution.kernel) for layer in model.decoder] == kernels
+
+
+def test_the_shape_of_bytenet():
+    """30 + 30 blocks of 800 units, in sets with dilations of 1, 2, 4, 8 and 16 (section 5)."""
+    config = ModelConfig(kind="bytenet", vocab_size=300, d_model=1600, num_encoder_layers=30, num_decoder_layers=30)
+    with torch.device("meta"):
+        model = KINDS["bytenet"](config)
+    for stack in (model.encoder, model.decoder):
+        assert [block.conv.dilation[0] for block in stack] == [1, 2, 4, 8, 16] * 6
+        assert {(block.conv.in_channels, block.conv.kernel_size[0]) for block in stack} == {(800, 3)}
+
+
+# -- parsing -----------------------------------------------------------------------------------------------
+
+
+def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys):
+    trees = "".join(f"{example.tree}\n" for example in sentences(40, seed=5))
+    (tmp_path / "some.mrg").write_text(trees)
+    (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
+    tiny = ["train.steps=2", "train.threads=1", "model.num_encoder_layers=1", "model.num_decoder_layers=1"]
+    tiny += ["model.d_model=16", "model.d_ff=16", "model.num_heads=2", "data.max_length=90", "train.precision=float32"]
+    tiny += ["decode.beam_size=1", "data.vocab_size=330", "decode.max_extra_tokens=20"]
+    files = ["--train", tmp_path / "some.mrg", "--valid", tmp_path / "few.mrg"]
+    command = ["reproduce", "parsing", "--out", tmp_path / "out", *files, "--seeds", "1", *tiny]
+    status, printed, said = run(capsys, *command, "--budget", "5")
+    assert status == 0, said
+    assert "some, 40 trees" in printed and "some, 5 trees" in printed and "phrasebook" in printed
+    data = json.loads((tmp_path / "out/parsing.json").read_text())
+    assert len(data["runs"]) == 5 and all(run["trees"] in (8, 500) for run in data["runs"])
+    assert run(capsys, *command)[1] == printed, "from the runs that are there"
+
+
+# -- figures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, -5, 60])
+def test_shifting_positions_is_linear(offset):
+    assert figures.shift_error(offset, 64, 200) < 1e-4
+
+
+def test_wavelengths_span_from_two_pi_to_ten_thousand_times_that():
+    found = figures.wavelengths(512)
+    assert found[0] == pytest.approx(2 * math.pi)
+    assert found[-1] == pytest.approx(10000 * 2 * math.pi, rel=0.04)
+    assert all(b / a == pytest.approx(found[1] / found[0]) for a, b in itertools.pairwise(found))
+
+
+def test_without_the_scale_softmax_loses_its_gradient():
+    small, large = figures.scale_of_dot_products([4, 2048])
+    assert small.variance == pytest.approx(4, rel=0.1) and large.variance == pytest.approx(2048, rel=0.1)
+    assert large.gradient < 0.5 * large.gradient_scaled
+    assert large.gradient_scaled == pytest.approx(small.gradient_scaled, rel=0.2)
+
+
+def test_figures_are_drawn(tmp_path):
+    figures.draw_positions(tmp_path / "positions.png")
+    figures.draw_schedules(tmp_path / "schedules.svg", steps=100)
+    figures.draw_scale(tmp_path / "scale.png", figures.scale_of_dot_products([2, 8]))
+    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(UserError, match=r"folder\.png can't be written"):
+        figures.draw_positions(tmp_path / "folder.png")
+
+
+# -- runs that add up --------------------------------------------------------------------------------------
+
+
+def test_differences_are_resolved_by_the_spread_of_the_seeds():
+    assert resolved(Figure(30.0, 0.2, 3), Figure(31.0, 0.2, 3)) is True
+    assert resolved(Figure(30.0, 0.9, 3), Figure(31.0, 0.9, 3)) is False
+    assert resolved(Figure(30.0, math.nan, 1), Figure(31.0, 0.1, 3)) is None
+    assert resolved(Figure(30.0, 0.0, 2), Figure(31.0, 0.0, 2)) is None
+    assert resolved(Figure(30.0, 0.3, 2), Figure(31.0, 0.3, 2)) is False, "two seeds say little"
+    assert str(experiments.figure([1.0, 3.0])) == "2.00 ± 1.41"
+    assert str(experiments.figure([1.0])) == "1.00" and str(experiments.figure([])) == "–"
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory) -> dict[str, Any]:
+    """Options that name a small corpus and make every run a matter of seconds."""
+    folder = tmp_path_factory.mktemp("paper")
+    files = {name: write_texts(folder, name, count, seed) for seed, (name, count) in enumerate(COUNTS.items())}
+    return {
+        "data.corpora": [{"files": list(files["train"])}],
+        "data.valid": files["valid"],
+        "data.test": files["test"],
+        "data.vocab_size": 300,
+        "data.max_tokens": 256,
+        "train.steps": 2,
+        "train.threads": 1,
+        "train.precision": "float32",
+    }
+
+
+COUNTS = {"train": 60, "valid": 10, "test": 10}
+
+
+def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
+    rows = [table3.ROWS[0], table3.ROWS[6]]
+    chosen = [table3.experiment(row, given) for row in rows]
+    assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
+    assert experiments.carry_out(chosen, [1], tmp_path, minutes=5)
+    (one,) = experiments.results(chosen[0], tmp_path)
+    assert one.seed == 1 and one.folder == tmp_path / "table3/base/seed-1" and one.target_tokens > 0
+    assert one.revision.startswith("0.")
+    assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=5)
+    assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
+    table = table3.table(given, tmp_path)
+    cells = {" ".join(row[:2]).strip(): row for row in table.rows}
+    assert "±" in cells["base"][6] and cells["B d_k=32"][8][0] in "+-" and cells["C N=2"][6] == "–"
+    paths = table.write(tmp_path)
+    assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 |" in paths[0].read_text()
+    assert paths[2].stat().st_size > 1000
+    assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
+    shutil.rmtree(one.folder)
+    (left,) = experiments.results(chosen[0], tmp_path)
+    assert left.seed == 2 and table3.table(given, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+    shutil.copytree(left.folder, left.folder.parent / "seed-2-aside")
+    assert len(experiments.results(chosen[0], tmp_path)) == 1
+    without_files = {name: value for name, value in given.items() if name not in experiments.FILES}
+    assert table3.table(without_files, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+
+
+def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
+    one = experiments.Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    command = ["reproduce", "figures", "--out", tmp_path, "--model", tmp_path / "one/seed-1", "--text", "ka", "--text"]
+    status, _, said = run(capsys, *command, "zu $ka^$")
+    assert status == 0, said
+    for name in ("1-encoder", "1-source", "2-decoder"):
+        assert (tmp_path / f"attention-{name}.png").stat().st_size > 1000
+
+
+def test_files_are_known_by_what_they_hold(given, tmp_path):
+    one = table3.experiment(table3.ROWS[0], given)
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
+    again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
+    assert len(experiments.results(again, tmp_path)) == 1
+    (tmp_path / one.name / "seed-1/manifest.json").unlink()  # as if it had been stopped
+    assert experiments.carry_out([again], [1], tmp_path, minutes=5)
+    Path(moved).write_text("another text\n" * 10)
+    with pytest.raises(UserError, match="was made with other files"):
+        experiments.results(again, tmp_path)
+
+
+def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
+    bad = experiments.Experiment("bad", {**table3.experiment(table3.ROWS[0], given).options, "model.num_heads": 7})
+    good = table3.experiment(table3.ROWS[0], given)
+    with pytest.raises(UserError, match="bad/seed-1"):
+        experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=5)
+    assert len(experiments.results(good, tmp_path)) == 2
+
+
+def test_the_revision_is_that_of_the_code_that_runs(tmp_path, monkeypatch):
+    loaded = experiments.revision()
+    monkeypatch.setattr(experiments, "__file__", str(tmp_path / "src/transduce/wings/paper/experiments.py"))
+    assert experiments.revision() == loaded, "whatever lies there by now"
+
+
+def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
+    (tmp_path / "one/seed-1").mkdir(parents=True)
+    (tmp_path / "one/seed-1/manifest.json").write_text("{}")
+    with pytest.raises(UserError, match=r"one/seed-1 holds a model without \.experiment\.json"):
+        experiments.carry_out([experiments.Experiment("one", given)], [1], tmp_path, minutes=0)
+
+
+def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
+    rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.ROWS[:3]]
+    with pytest.raises(UserError, match=r"no\.src cannot be read"):
+        experiments.carry_out(rows, [1], tmp_path, minutes=5)
+    (tmp_path / "bad.src").write_text("one line\n")
+    wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
+    with pytest.raises(UserError, match=r"bad\.src has 1 line"):
+        experiments.carry_out([table3.experiment(row, wrong) for row in table3.ROWS[:3]], [1], tmp_path, minutes=5)
+    assert capfd.readouterr().err.count("bad.src has 1 line") == 1
+    assert experiments.carry_out([table3.experiment(table3.ROWS[0], given)], [1], tmp_path, minutes=5)
+    assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("family", table2.FAMILIES)
+def test_families_begin_near_the_even_distribution_with_small_gradients(family):
+    own = {"model.vocab_size": 1000, "train.precision": "float32"}
+    config = configure({**table2.SHARED, **table2.FAMILIES[family], **own})
+    draw = torch.Generator().manual_seed(1)
+    rows = torch.randint(4, 1000, (8, table2.LENGTH), generator=draw).tolist()
+    model = build(config.model)
+    sums = forward(model, batch := make_batch(rows, rows), config.train)
+    sums.loss.backward()
+    gradients = [weight.grad / batch.num_tokens for weight in model.parameters()]
+    assert sums.loss.item() / batch.num_tokens < 2 * math.log(1000)
+    assert torch.nn.utils.get_total_norm(gradients) < 50
+
+
+def test_what_rows_differ_in_cannot_be_given():
+    for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
+        with pytest.raises(UserError, match=f"{name} is what rows of the table differ in"):
+            table.experiments({name: 1})
+
+
+def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
+    options = {**table3.experiment(table3.ROWS[0], given).options, "train.steps": 100_000, "train.average": 1}
+    long = experiments.Experiment("long", options)
+    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    assert experiments.results(long, tmp_path) == []
+    first = checkpoint_of(tmp_path / "long/seed-1")
+    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
+    assert f"Going on at step {first:,}" in capfd.readouterr().err
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
+    one = experiments.Experiment("one", table3.experiment(table3.ROWS[0], given).options)
+    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    (found,) = experiments.results(one, tmp_path)
+    other = experiments.Experiment("one", {**one.options, "model.dropout": 0.3})
+    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, now it would be 0.3"):
+        experiments.results(other, tmp_path)
+    with pytest.raises(UserError, match=r"was made with model.dropout"):
+        experiments.carry_out([other], [1], tmp_path, minutes=5)
+    (found.folder / "manifest.json").unlink()
+    assert experiments.results(one, tmp_path) == [], "a run that is not whole has no figure"
+
+
+def checkpoint_of(run_folder: Path) -> int:
+    return model_folder.step_of(model_folder.checkpoints(run_folder)[-1])
+
+
+def test_the_command_prints_and_writes_tables(tmp_path, capsys):
+    status, printed, said = run(capsys, "reproduce", "table3", "--out", tmp_path)
+    assert status == 0 and "d_model=1024" in printed.replace("\n", ""), said
+    assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
+    status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
+    assert status == 2 and "--budget trains models: give --train" in said
+    status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
+    assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
+    for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
+        assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
+    status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
+    assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
+
+
+def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
+    for experiment, own in zip(table2.experiments({}), table2.FAMILIES.values(), strict=True):
+        assert own.items() <= experiment.options.items()
+    steps = {experiment.name: experiment.options["train.steps"] for experiment in table2.experiments({})}
+    assert 900 < steps["table2/transformer-with-experts"] < steps["table2/transformer"] < 1200
+    table = table2.table({}, tmp_path)
+    assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "2.3e+19", *[""] * 5] in table.rows
+    assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
+
+
+def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
+    (tmp_path / "here").mkdir()
+    test = [shutil.copy(file, tmp_path / "here") for file in given["data.test"]]
+    options = {**given, "model.d_model": 16, "data.test": test}
+    transformer, recurrent = table2.experiments(options)[:2]
+    assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([transformer], [2], tmp_path, minutes=5)
+    rows = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
+    assert float(both[9]) == pytest.approx(2 * float(one[9]), abs=0.1)
+    assert float(both[5]) == pytest.approx(2 * float(one[5]), rel=0.05)
+    assert mixed[6] != "–" and rows["Transformer with experts"][6] == "–"
+    shutil.rmtree(tmp_path / "table2/transformer/seed-2")
+    again = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    assert again[ENSEMBLES[0]][6] == "–" and again[ENSEMBLES[1]] == mixed
+    (tmp_path / "here").rename(tmp_path / "there")
+    (tmp_path / "table2/2-of-5-families-ensemble-of-their-first-seeds.json").unlink()
+    moved = {**options, "data.test": [str(tmp_path / "there" / Path(file).name) for file in test]}
+    assert [f"here: {ENSEMBLES[1]}", *mixed[1:]] in table2.table(moved, tmp_path).rows
+
+
+ENSEMBLES = ("Transformer, ensemble of its seeds", "2 of 5 families, ensemble of their first seeds")
+
+
+# -- recipes -----------------------------------------------------------------------------------------------
+
+WMT = ["wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big"]
+
+
+@pytest.mark.parametrize("name", [*WMT, "wsj-parsing-only", "wsj-parsing-semi"])
+def test_the_papers_settings(name):
+    config = configure(read_recipe(*read_text(name)))
+    assert config.train.warmup == 4000 and config.data.max_tokens == 25000 and config.train.optimizer == "adam"
+    if name.startswith("wmt"):
+        big = name.endswith("big")
+        assert replace(config.model, dropout=BIG_OR_BASE[big].dropout) == BIG_OR_BASE[big]
+        assert (config.train.steps, config.train.average) == ((300_000, 20) if big else (100_000, 5))
+        assert config.model.dropout == (0.3 if name == "wmt14-en-de-big" else 0.1)
+        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (4, 0.6, 50)
+    else:
+        assert (config.model.num_encoder_layers, config.model.d_model) == (4, 1024)
+        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (21, 0.3, 300)
+
+
+BIG_OR_BASE = {False: table3.BASE, True: table3.BIG}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*WMT, "wsj-parsing-only", "wsj-parsing-semi"])
+def test_the_papers_recipes_take_their_first_steps(name, tmp_path, capsys):
+    if name in WMT:
+        pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
+        files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
+    else:
+        (tmp_path / "trees.mrg").write_text("".join(f"{example.tree}\n" for example in sentences(40, seed=5)))
+        files = ["--train", tmp_path / "trees.mrg", "--valid", tmp_path / "trees.mrg", "decode.beam_size=1"]
+    more = ["train.steps=2", "train.precision=float32", "data.vocab_size=400", "train.save_every=1"]
+    status, _, said = run(capsys, "train", name, "--out", tmp_path / "model", *files, *more)
+    assert status == 0, said

@@ -1,0 +1,392 @@
+"""Who may use a server, how often, and with how much; what it says while its engine is busy."""
+
+import contextlib
+import re
+import stat
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import run
+from corpora import WORDS
+from servers import PATIENCE, Echo
+from transduce.config.schema import DecodeConfig
+from transduce.decoding.translator import Translator
+from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
+
+pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+
+from starlette.testclient import TestClient
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from transduce.wings.serving.access import Guard
+from transduce.wings.serving.api import application
+from transduce.wings.serving.downloads import Downloads
+from transduce.wings.serving.keys import Keys, add_key, read_keys
+from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.payload import Texts
+from transduce.wings.serving.rate_limit import Rates
+
+WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
+NOBODY = Keys({})
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300)
+
+
+@pytest.fixture
+def engine() -> Iterator[Echo]:
+    engine = Echo()
+    engine.gate.set()
+    yield engine
+    engine.gate.set()
+
+
+def guard(tokenizer: Tokenizer, engine: Echo, keys: Keys = NOBODY, *, local: bool = True, **limits: int) -> Guard:
+    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
+    direction = Direction("ka", "zu")
+    return application({direction: Served("nowhere", direction, translator, 100)}, keys, Limits(**limits), local=local)
+
+
+@contextlib.contextmanager
+def client(app: Any, address: str = "127.0.0.1") -> Iterator[TestClient]:
+    with TestClient(app, base_url="http://localhost", client=(address, 1), raise_server_exceptions=False) as client:
+        yield client
+
+
+# -- keys
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    return add_key(tmp_path / "keys", "alice")
+
+
+def test_everything_needs_a_key_but_the_page_and_health(
+    tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str
+) -> None:
+    app = guard(tokenizer, engine, read_keys(tmp_path / "keys"))
+    page = {path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()}
+    free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css"}
+    free |= {f"/{name}" for name in page - {"index.html"}}
+    with client(app) as asking:
+        seen = set()
+        for route in app._app.routes:
+            path = route.path.format(kept="x")
+            for method in route.methods:
+                status = asking.request(method, path).status_code
+                assert (status == 401) == (path not in free), (method, path, status)
+                assert asking.request(method, path, headers={"X-API-Key": key}).status_code not in (401, 403)
+                seen.add(path)
+        assert seen > free and {"/translate", "/translate_file", "/docs", "/openapi.json", "/metrics"} < seen - free
+        assert asking.get("/nowhere").status_code == 401  # which paths there are is nobody's business
+
+
+def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
+    with client(guard(tokenizer, engine, read_keys(tmp_path / "keys"))) as asking:
+        long = WORDED | {"q": "ka\n" * 6000}  # with the key at its end, no more than 64 KiB
+        file = {"file": ("a.txt", b"ka lo")}
+        for wrong, status in (("", 200), ("x", 403)):
+            for answer in (
+                asking.post("/translate", json=WORDED, headers={"Authorization": f"Bearer {key}{wrong}"}),
+                asking.post("/translate", json=WORDED, headers={"authorization": f"bearer  {key}{wrong} "}),
+                asking.post("/translate", json=WORDED, headers={"X-API-Key": key + wrong}),
+                asking.post("/translate", json=WORDED, params={"api_key": key + wrong}),
+                asking.post("/translate", json=WORDED | {"api_key": key + wrong}),
+                asking.post("/translate", json=long | {"api_key": key + wrong}),
+                asking.post("/translate", data=WORDED | {"api_key": key + wrong}),
+                asking.post("/translate_file", data=WORDED | {"api_key": key + wrong}, files=file),
+                asking.get("/languages", params={"api_key": key + wrong}),
+            ):
+                assert answer.status_code == status, answer.text
+        beyond = asking.post("/translate", json=WORDED | {"q": "ka\n" * 40_000, "api_key": key})
+        assert beyond.status_code == 401 and beyond.headers["www-authenticate"] == "Bearer"
+        for nonsense in ({"api_key": 1}, {"api_key": None}, {"api_key": [key]}, {}):
+            assert asking.post("/translate", json=WORDED | nonsense).status_code == 401
+        assert asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401  # at once
+
+
+def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    assert run(capsys, "serve", "--new-key", "alice")[0] == 2
+    status, key, _ = run(capsys, "serve", "--new-key", "alice", "--keys", file)
+    assert status == 0 and re.fullmatch(r"[\w-]{43}\n", key)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and key.strip() not in file.read_text()
+    assert read_keys(file).owner(key.strip()) == "alice" and read_keys(file).owner(key) is None
+    status, _, error = run(capsys, "serve", "--new-key", "alice", "--keys", file)
+    assert status == 2 and "already" in error
+    assert run(capsys, "serve", "--new-key", "a b", "--keys", file)[0] == 2
+    file.write_text(file.read_text().rstrip("\n"))  # by an editor
+    other = add_key(file, "bob")
+    assert [read_keys(file).owner(each) for each in (key.strip(), other, "")] == ["alice", "bob", None]
+    for damaged in ("", "# none\n", "alice\n", "alice\tx\n", "\udcff", file.read_text() + "bob\t" + "0" * 64 + "\n"):
+        (tmp_path / "damaged").write_text(damaged, errors="surrogateescape")
+        status, _, error = run(capsys, "serve", tmp_path, "--keys", tmp_path / "damaged")
+        assert status == 2 and "damaged" in error and "Traceback" not in error
+    for missing in (tmp_path / "none", tmp_path):
+        assert run(capsys, "serve", tmp_path, "--keys", missing)[0] == 2
+    assert run(capsys, "serve", "--new-key", "alice", "--keys", tmp_path)[0] == 2
+
+
+# -- rates
+
+
+@given(st.integers(1, 50), st.lists(st.floats(0, 100), max_size=100))
+def test_nobody_gets_more_than_there_is(per_minute: int, pauses: list[float]) -> None:
+    now = 0.0
+    rates = Rates(per_minute, lambda: now)
+    allowed: list[float] = []
+    for pause in pauses:
+        now += pause
+        wait = rates.wait("alice")
+        if not wait:
+            allowed.append(now)
+        else:
+            before = now
+            now += wait + 1e-6
+            assert rates.wait("alice") == 0  # as promised
+            allowed.append(now)
+            assert now > before
+    for begin in allowed:
+        assert sum(begin <= each <= begin + 60 for each in allowed) <= 2 * per_minute
+    assert rates.wait("bob") == 0
+
+
+def test_too_many_requests(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
+    other = add_key(tmp_path / "keys", "bob")
+    with client(guard(tokenizer, engine, read_keys(tmp_path / "keys"), per_key=2), "192.0.2.1") as asking:
+        asked = [asking.get("/languages", headers={"X-API-Key": each}) for each in (key, key, key, other)]
+        assert [answer.status_code for answer in asked] == [200, 200, 429, 200]
+        assert 1 <= int(asked[2].headers["retry-after"]) <= 30 and "Too many" in asked[2].json()["error"]
+
+
+def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
+    app = guard(tokenizer, engine, local=False, per_address=1)
+    asked = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "2001:db9::1", *["127.0.0.1"] * 3]
+    asked += ["::ffff:192.0.2.1", "::ffff:192.0.2.3", "::ffff:192.0.2.4"]  # as some proxies write them
+    found = []
+    for address in asked:
+        with client(app, address) as asking:
+            found.append(asking.get("/languages").status_code)
+    assert found == [200, 429, 200, 200, 429, 200, 200, 200, 200, 429, 200, 200]
+
+
+def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer, engine: Echo) -> None:
+    app = guard(tokenizer, engine, local=False, per_address=1)
+    proxied = ProxyHeadersMiddleware(app, trusted_hosts=["192.0.2.9"])
+    found = []
+    for address, said in (
+        *(("192.0.2.9", f"127.0.0.1, 198.51.100.{i}") for i in (1, 1, 2)),  # what comes first, anybody may write
+        ("192.0.2.9", "nonsense"),
+        ("192.0.2.9", "nonsense"),
+        *(("192.0.2.3", f"198.51.100.{i}") for i in (3, 4)),
+    ):
+        with client(proxied, address) as asking:
+            found.append(asking.get("/languages", headers={"X-Forwarded-For": said}).status_code)
+    assert found == [200, 429, 200, 200, 429, 200, 429]
+
+
+# -- limits
+
+
+def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
+    small = {"texts": 2, "characters": 9, "alternatives": 3, "beam_size": 2, "terms": 1, "depth": 2, "body": 5000}
+    small["term_characters"] = 5
+    with client(guard(tokenizer, engine, **small, document=800, document_characters=8)) as asking:
+        for fields, sentence in (
+            ({"q": ["ka"] * 3}, "2 texts"),
+            ({"q": "k" * 10}, "9 characters"),
+            ({"q": ["ka", "k" * 10]}, "9 characters"),
+            ({"alternatives": 4}, "3 alternatives"),
+            ({"beam_size": 3}, "2 hypotheses"),
+            ({"glossary": {"a": "b", "c": "d"}}, "1 terms"),
+            ({"glossary": {"a": "k" * 6}}, "5 characters"),
+            ({"glossary": {"k" * 6: "a"}}, "5 characters"),
+            ({"q": [["ka"]]}, "2 levels"),
+        ):
+            answer = asking.post("/translate", json=WORDED | fields)
+            assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
+        assert asking.post("/translate", json=WORDED | {"q": ["k" * 9] * 2, "alternatives": 3}).status_code == 200
+        assert asking.post("/detect", json={"q": "k" * 10}).status_code == 400
+        assert asking.post("/detect", json={"q": "k" * 5000}).status_code == 413
+        for content, status in ((b"ka\nlo\n", 200), (b"k" * 10, 400), (b"ka ka\nlo lo\n", 400), (b"k" * 999, 413)):
+            answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", content)})
+            assert answer.status_code == status, answer.text
+
+
+def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        plain = asking.post("/translate", json=WORDED).json()
+        for name in Texts.model_fields.keys() - WORDED.keys():
+            for answer in (
+                asking.post("/translate", json=WORDED | {name: None}),
+                asking.post("/translate", json=WORDED | {name: ""}),
+                asking.post("/translate", data=WORDED | {name: ""}),
+            ):
+                assert answer.status_code == 200 and answer.json() == plain, (name, answer.text)
+        assert asking.post("/translate", json=WORDED | {"q": ""}).json() == {"translatedText": ""}
+        for name in ("q", "target"):
+            assert f"{name}: " in asking.post("/translate", json=WORDED | {name: None}).json()["error"]
+
+
+def test_what_can_be_got_has_a_head(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        for path in ("/", "/health", "/languages", "/docs", "/nowhere"):
+            head, whole = asking.head(path), asking.get(path)
+            assert (head.status_code, head.headers, head.content) == (whole.status_code, whole.headers, b"")
+        assert asking.head("/translate").status_code == 405
+
+
+def test_documents_are_forgotten() -> None:
+    now = 0.0
+    kept = Downloads(2, 10, lambda: now)
+    first, second, third = (kept.add(f"{i}.txt", "zu", b"%d" % i) for i in range(3))
+    assert [found and found.content for found in map(kept.get, (first, second, third))] == [None, b"1", b"2"]
+    assert kept.get(second).name == "1.zu.txt"
+    now = 11.0
+    assert kept.get(second) is kept.get(third) is None
+
+
+def test_at_home_only_local_names_are_answered(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        for host in ("localhost", "LOCALHOST:5000", "127.0.0.1:5000", "[::1]:5000", "127.1.2.3"):
+            assert asking.get("/health", headers={"Host": host}).status_code == 200, host
+        for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1", "192.0.2.1"):
+            assert asking.get("/health", headers={"Host": host}).status_code == (200 if host == "[::1" else 421), host
+    with client(guard(tokenizer, engine, local=False)) as asking:
+        assert asking.get("/health", headers={"Host": "evil.example"}).status_code == 200
+
+
+def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokenizer, engine: Echo) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    with client(guard(tokenizer, engine)) as asking:
+        assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 403
+        assert asking.get("/", headers=foreign).status_code == 200  # as a link to it does
+        for site in ("same-origin", "same-site", "none"):
+            assert asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code == 200
+    with client(guard(tokenizer, engine, local=False)) as asking:
+        assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
+
+
+def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
+    other = Echo(gate=engine.gate)
+    served = {
+        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer), 100)
+        for source, each in (("en", engine), ("de", other))
+    }
+    text = "Guten Morgen, wie geht es dir?"
+    marked = f"<style>{'.the-story-of-the-day { color: white }' * 99}</style><p title='The story of this day'>{text}"
+    asked = {"source": "auto", "target": "zu"}
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for q, form in ((text, "text"), (text, "html"), (marked, "html")):
+            answer = asking.post("/translate", json=asked | {"q": q, "format": form})
+            assert answer.json()["detectedLanguage"]["language"] == "de", answer.text
+        assert asking.post("/translate_file", data=asked, files={"file": ("a.html", marked)}).status_code == 200
+    assert other.searched and not engine.searched
+
+
+# -- while the engine is busy
+
+
+@contextlib.contextmanager
+def busy(engine: Echo, asking: TestClient) -> Iterator[Future[Any]]:
+    """A request that the engine works on as long as its gate is shut."""
+    engine.gate.clear()
+    with ThreadPoolExecutor(1) as another:
+        answer = another.submit(asking.post, "/translate", json=WORDED | {"q": "ka\n" * 100})
+        try:
+            assert engine.began.wait(PATIENCE)
+            yield answer
+        finally:
+            engine.gate.set()
+
+
+def test_a_full_queue_says_so_before_the_engine_is_done(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine, queue=1)) as asking, busy(engine, asking) as first:
+        for path in ("/translate", "/attention", "/translate_file"):
+            answer = asking.post(path, json=WORDED)
+            assert answer.status_code == 503 and int(answer.headers["retry-after"]) >= 1, answer.text
+        assert asking.get("/health").json() == {"status": "ok"}
+        assert asking.get("/languages").status_code == asking.post("/detect", json={"q": "ka"}).status_code == 200
+        metrics = asking.get("/metrics").text
+        assert re.search(r"^transduce_queue_requests 1.0$", metrics, re.M)
+        assert 'transduce_requests_total{route="/translate",status="503"} 1.0' in metrics
+        assert not first.done()
+        engine.gate.set()
+        assert first.result().json()["translatedText"] == "ka\n" * 100
+        assert asking.post("/translate", json=WORDED).status_code == 200
+
+
+def test_a_queue_full_of_tokens_says_so(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine, queue_tokens=50)) as asking, busy(engine, asking):
+        assert asking.post("/translate", json=WORDED | {"q": "ka\n" * 100}).status_code == 503
+        with ThreadPoolExecutor(1) as another:
+            short = another.submit(asking.post, "/translate", json=WORDED)
+            engine.gate.set()
+            assert short.result().status_code == 200
+
+
+def test_room_for_documents(tokenizer: Tokenizer, engine: Echo) -> None:
+    file = {"file": ("a.txt", b"ka")}
+    with client(guard(tokenizer, engine, uploads=1)) as asking, ThreadPoolExecutor(1) as another:
+        engine.gate.clear()
+        first = another.submit(asking.post, "/translate_file", data=WORDED, files=file)
+        assert engine.began.wait(PATIENCE)
+        assert asking.post("/translate_file", data=WORDED, files=file).status_code == 503
+        engine.gate.set()
+        assert first.result().status_code == 200
+        assert asking.post("/translate_file", data=WORDED, files=file).status_code == 200
+
+
+def test_one_that_is_refused_does_not_spoil_the_others(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking, ThreadPoolExecutor(8) as clients:
+        texts = ["ti ti", *(" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True))] * 4
+        together = threading.Barrier(8)
+
+        def ask(text: str) -> Any:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                together.wait(0.2)
+            return asking.post("/translate", json=WORDED | {"q": text})
+
+        for text, answer in zip(texts, clients.map(ask, texts), strict=True):
+            assert answer.json() == (
+                {"error": "ti ti can't be translated."} if text == "ti ti" else {"translatedText": text}
+            )
+
+
+def test_what_breaks_is_noted_without_the_text(
+    tokenizer: Tokenizer, engine: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    def search(*_: object) -> Any:
+        raise ValueError("secret ka lo")
+
+    engine.search = search  # type: ignore[method-assign]
+    with client(guard(tokenizer, engine)) as asking:
+        answer = asking.post("/translate", json=WORDED)
+        assert answer.status_code == 500 and "Something is wrong here" in answer.json()["error"]
+    assert "ValueError in test_guard.py" in caplog.text and "secret" not in caplog.text
+
+
+def test_limits_can_be_raised(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine, body=1 << 19, characters=1 << 18)) as asking:
+        line = "ka " * 40_000
+        answer = asking.post("/translate", json=WORDED | {"q": line})
+        assert answer.status_code == 200 and len(answer.json()["translatedText"]) == len(line)
+
+
+def test_two_models_of_one_direction_are_a_mistake() -> None:
+    from transduce.wings.serving.languages import by_direction
+
+    direction = Direction("ka", "zu")
+    with pytest.raises(UserError, match="a and b both"):
+        by_direction(Served(folder, direction, None, 1) for folder in "ab")  # type: ignore[arg-type]

@@ -1,0 +1,561 @@
+"""`transduce serve` over real connections: the API, and what a network can do to it."""
+
+import contextlib
+import json
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import transduce
+from command_line import run
+from corpora import reverse_texts
+from servers import Server, is_closed, receive, request, serving, train
+from transduce.wings.serving.keys import add_key
+
+libretranslatepy = pytest.importorskip("libretranslatepy", reason="pip install libretranslatepy (it is in `dev`)")
+
+NONCE = "qzxnonceqzx"  # in what is sent: what a server writes on its standard error doesn't hold it
+FORM = "application/x-www-form-urlencoded"
+DEADLINES = [f"--limit=limits.{name}_seconds=2" for name in ("header", "body", "answer")]
+SENTENCES = reverse_texts(40, seed=5)[0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("serving"))
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[Server]:
+    with serving(model, model.parent / "server.log", *DEADLINES) as server:
+        yield server
+    log = server.log.read_text("utf-8")
+    assert re.fullmatch(r"ka → zu: .*\nListening at .*\n", log), log  # whatever anybody sends
+    assert server.process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> transduce.Translator:
+    return transduce.load(model, engine="torch")
+
+
+def ask(server: Server, q: object, **fields: object) -> Any:
+    answer = server.post("/translate", {"q": q, "source": "ka", "target": "zu", **fields})
+    assert answer.status == 200, answer
+    return answer.json
+
+
+# -- the API
+
+
+def test_libretranslates_client_works_as_it_is(server: Server, translator: transduce.Translator) -> None:
+    client = libretranslatepy.LibreTranslateAPI(server.address)
+    assert client.translate("ka lo mi", "ka", "zu") == translator.translate(["ka lo mi"])[0].text
+    assert {each["language"] for each in client.detect("ka lo mi")} == {"ka", "zu"}
+    assert [(each["code"], each["targets"]) for each in client.languages()] == [("ka", ["zu"]), ("zu", [])]
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        client.translate("ka lo mi", "ka", "xx")
+
+
+def test_every_form_of_a_request_says_the_same(server: Server, translator: transduce.Translator) -> None:
+    fields = {"q": "ka lo é +&", "source": "ka", "target": "zu"}
+    form = urlencode(fields).encode()
+    raw = "q=ka lo é %2B%26&source=ka&target=zu".encode()  # as `curl -d` sends it
+    parts = "".join(
+        f'--XX\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields
+    )
+    multipart = f"{parts}--XX--\r\n".encode()
+    answers = [
+        server.post("/translate", fields),
+        server.send(request("POST", "/translate", json.dumps(fields, ensure_ascii=False).encode())),
+        server.send(request("POST", "/translate", form, FORM)),
+        server.send(request("POST", "/translate", raw, FORM)),
+        server.send(request("POST", "/translate", multipart, "multipart/form-data; boundary=XX")),
+        server.send(request("POST", f"/translate?{form.decode()}")),
+        server.send(request("POST", "/translate?target=xx&source=ka", b"q=ka+lo+%C3%A9+%2B%26&target=zu", FORM)),
+    ]
+    assert {answer.body for answer in answers} == {answers[0].body}
+    assert answers[0].json == {"translatedText": translator.translate([fields["q"]])[0].text}
+
+
+def test_sentences_are_translated_as_by_the_library(server: Server, translator: transduce.Translator) -> None:
+    found = ask(server, SENTENCES, scores=True, alternatives=2, alignment=True, beam_size=4)
+    expected = translator.translate(SENTENCES, n_best=3, align=True)
+    assert found["translatedText"] == [each.text for each in expected]
+    assert found["alternatives"] == [[other.text for other in each.alternatives] for each in expected]
+    assert found["scores"] == pytest.approx([each.score for each in expected], abs=1e-3)
+    assert found["alignment"][0] == [
+        {"source": list(link.source), "target": list(link.target), "weight": pytest.approx(link.weight, abs=1e-3)}
+        for link in expected[0].links
+    ]
+    alone = ask(server, SENTENCES[0], scores=True, alternatives=2, alignment=True, beam_size=4)
+    assert alone == {field: values[0] for field, values in found.items()}
+
+
+GAPS = st.text(alphabet=" \n\t\r\u2028\x85", max_size=4)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(gaps=st.lists(st.text(alphabet=" \n\t", max_size=3).map("\n".__add__), max_size=4), begin=GAPS, end=GAPS)
+def test_paragraphs_keep_what_is_between_them(server: Server, gaps: list[str], begin: str, end: str) -> None:
+    said = SENTENCES[: len(gaps) + 1]
+    expected = ask(server, said)["translatedText"]
+
+    def text(sentences: list[str]) -> str:
+        return begin + sentences[0] + "".join(map("".join, zip(gaps, sentences[1:], strict=True))) + end
+
+    assert ask(server, text(said))["translatedText"] == text(expected)
+
+
+def test_a_text_without_words_stays_as_it_is(server: Server) -> None:
+    for text in ("", " ", "\n\n", " \t\u3000"):
+        assert ask(server, text)["translatedText"] == text
+    assert ask(server, [" "] * 256)["translatedText"] == [" "] * 256
+    assert ask(server, [], scores=True)["translatedText"] == []
+
+
+def test_the_language_is_detected(server: Server) -> None:
+    one = ask(server, "ka lo", source="auto")
+    assert one["detectedLanguage"] == {"language": "ka", "confidence": 100.0}  # the only one there is a model from
+    many = ask(server, ["ka lo", "mi"], source="auto")
+    assert many["detectedLanguage"] == [one["detectedLanguage"]] * 2
+    assert many["translatedText"][0] == one["translatedText"]
+
+
+def test_markup_is_kept(server: Server) -> None:
+    translated = ask(server, "ka lo")["translatedText"]
+    found = ask(server, '<p id="a">ka lo</p>\n<!-- ka --><script>ka</script>', format="html", alternatives=1)
+    assert found["translatedText"] == f'<p id="a">{translated}</p>\n<!-- ka --><script>ka</script>'
+    assert len(found["alternatives"]) == 1
+    plain, page = (ask(server, "ka lo mi", format=each, alternatives=3, scores=True) for each in ("text", "html"))
+    assert page == plain and len({plain["scores"], *plain["alternativeScores"]}) == 4
+
+
+def test_what_many_ask_for_at_once_is_answered_to_each(server: Server) -> None:
+    expected = {text: ask(server, text)["translatedText"] for text in SENTENCES}
+    forms: list[dict[str, Any]] = [{}, {"alternatives": 2}, {"alignment": True}, {"beam_size": 1}]
+    with ThreadPoolExecutor(16) as clients:
+        asked = [(text, form) for form in forms for text in SENTENCES]
+        answers = list(clients.map(lambda each: ask(server, [each[0], NONCE], **each[1])["translatedText"], asked))
+    for (text, form), answer in zip(asked, answers, strict=True):
+        assert answer[0] == expected[text] or form == {"beam_size": 1}
+        assert answer[0] == ask(server, text, **form)["translatedText"]
+
+
+def test_a_document_comes_back(server: Server) -> None:
+    body = (
+        b'--XX\r\nContent-Disposition: form-data; name="source"\r\n\r\nka\r\n'
+        b'--XX\r\nContent-Disposition: form-data; name="target"\r\n\r\nzu\r\n--XX\r\nContent-Disposition: form-data; '
+        b'name="file"; filename="..\\../\xc3\xa9 a.TXT"\r\n\r\nka lo\n\nmi nu\n\r\n--XX--\r\n'
+    )
+    answer = server.send(request("POST", "/translate_file", body, "multipart/form-data; boundary=XX"))
+    path = re.fullmatch(r"http://localhost(/download_file/[\w-]{20,}\.txt)", answer.json["translatedFileUrl"])[1]
+    found = server.get(path)
+    assert found.body.decode() == ask(server, "ka lo\n\nmi nu\n")["translatedText"]
+    assert found.headers["content-disposition"] == f"attachment; filename*=UTF-8''{quote('é a.zu.TXT')}"
+    assert found.headers["content-type"] == "application/octet-stream"
+    assert server.get(path.replace("/download_file/", "/download_file/x")).status == 404
+
+
+def test_pages_and_their_headers(server: Server) -> None:
+    for path in ("/", "/page.js", "/docs"):
+        headers = server.get(path, Origin="http://evil.example").headers
+        assert headers["content-security-policy"].startswith("default-src 'none'"), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert not [name for name in headers if name.startswith("access-control")]
+    described = server.get("/openapi.json").json
+    docs = server.get("/docs").body.decode()
+    assert "<script" not in docs and "//" not in docs.replace("<!--", "")  # nothing from elsewhere
+    for path, methods in described["paths"].items():
+        assert all(f"{method.upper()} {path}<" in docs for method in methods)
+    fields = described["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert all(f"<code>{name}</code>" in docs for name in fields["properties"])
+
+
+def test_metrics_count(server: Server) -> None:
+    def read() -> dict[str, float]:
+        answer = server.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = [line for line in answer.body.decode().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    before = read()
+    ask(server, [f"{NONCE} ka", "lo"])
+    server.get(f"/{NONCE}")
+    after = read()
+
+    def more(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert more('transduce_requests_total{route="/translate",status="200"}') == 1
+    assert more('transduce_requests_total{route="other",status="404"}') == 1
+    assert more("transduce_sentences_total") == 2 and more("transduce_source_tokens_total") > 2
+    assert after["transduce_queue_requests"] == after["transduce_queue_tokens"] == 0
+    assert not [name for name in after if NONCE in name]
+
+
+# -- what is not as it should be
+
+
+def multipart(q: bytes, kind: str = "multipart/form-data; boundary=XX") -> bytes:
+    parts = ((b"q", q), (b"source", b"ka"), (b"target", b"zu"))
+    body = b"".join(b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts)
+    return request("POST", "/translate", body + b"--XX--\r\n", kind)
+
+
+def chunked(*chunks: bytes, head: str = "") -> bytes:
+    lines = f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{head}Transfer-Encoding: chunked\r\n\r\n"
+    return lines.encode() + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+def document(name: bytes, content: bytes) -> bytes:
+    body = b"".join(
+        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % each
+        for each in ((b"source", b"ka"), (b"target", b"zu"))
+    )
+    body += b'--XX\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n--XX--\r\n' % (
+        name,
+        content,
+    )
+    return request("POST", "/translate_file", body, "multipart/form-data; boundary=XX")
+
+
+def get(path: str, *lines: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
+
+
+def said(q: str) -> bytes:
+    """JSON with `q` as it is."""
+    return request("POST", "/translate", f'{{"q": {q}, "source": "ka", "target": "zu"}}'.encode())
+
+
+FINE = chunked(b'{"q": "ka", "source": "ka", "target": "zu"}', b"")
+ENTITIES = b"".join(b"<!ENTITY a%d '%s'>" % (i, b"&a%d;" % (i - 1) * 10 if i else b"a" * 10) for i in range(9))
+HOSTILE = {
+    "half a surrogate pair": (said(r'"\ud800"'), 400),
+    "half a surrogate pair in a list": (said(r'["ka", "\udfff"]'), 400),
+    "half a surrogate pair in bytes": (request("POST", "/detect", b'{"q": "\xed\xa0\x80"}'), 400),
+    "a whole surrogate pair": (said(r'"\ud83d\ude00"'), 200),
+    "no UTF-8": (request("POST", "/detect", b'{"q": "\xff"}'), 400),
+    "UTF-16": (request("POST", "/detect", '{"q": "ka"}'.encode("utf-16")), 400),
+    "no UTF-8, percent-encoded": (request("POST", "/detect", b"q=%ff", FORM), 400),
+    "no UTF-8 in the query": (request("POST", "/detect?q=%ff"), 400),
+    "no UTF-8 in multipart": (multipart(b"\xff"), 400),
+    "an encoding of its own": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=punycode"), 400),
+    "UTF-8 by its name": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=UTF-8"), 200),
+    "no boundary": (multipart(b"ka", "multipart/form-data"), 400),
+    "a boundary that is too long": (multipart(b"ka", f"multipart/form-data; boundary={'X' * 300}"), 400),
+    "another boundary": (multipart(b"ka", "multipart/form-data; boundary=YY"), 400),
+    "NUL": (said(r'"ka\u0000lo"'), 200),
+    "depth": (said("[" * 1000 + "]" * 1000), 400),
+    "depth that is text": (said(json.dumps('["' * 1000)), 200),
+    "a text without end": (request("POST", "/detect", b'"' + b'\\"' * 500_000), 400),
+    "no JSON": (request("POST", "/detect", b"{"), 400),
+    "no object": (request("POST", "/detect", b"[]"), 400),
+    "nothing": (request("POST", "/translate"), 400),
+    "NaN": (said("NaN"), 400),
+    "a number with too many digits": (said("9" * 5000), 400),
+    "a million of what is no text": (said(f"[{'1,' * 500_000}1]"), 400),
+    "a field twice": (request("POST", "/detect", b'{"q": "lo", "q": "ka"}'), 200),
+    "a form's field twice": (request("POST", "/translate", b"q=ka&source=ka&target=zu&target=zu", FORM), 400),
+    "a form with too many fields": (request("POST", "/detect", b"a=&" * 1001 + b"q=ka", FORM), 400),
+    "another kind of body": (request("POST", "/detect", b"ka", "text/plain"), 400),
+    "a longer body than is allowed": (request("POST", "/detect", b"q=" + b"a" * (1 << 20), FORM), 413),
+    "longer chunks than are allowed": (chunked(*[b"x" * 60_000] * 20), 413),
+    "a document with longer chunks than are allowed": (
+        chunked(
+            b"--XX\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\n",
+            *[b"x" * 60_000] * 80,
+            head="Content-Type: multipart/form-data; boundary=XX\r\n",
+        ).replace(b"/translate ", b"/translate_file "),
+        413,
+    ),
+    "chunks": (FINE, 200),
+    "a chunk that is none": (chunked(b"{}") + b"zz\r\n", 400),
+    "a length and chunks": (chunked(b"{}", b"", head="Content-Length: 2\r\n"), 400),
+    "two lengths": (get("/health", "Content-Length: 1", "Content-Length: 2"), 400),
+    "a length below zero": (get("/health", "Content-Length: -1"), 400),
+    "a huge length": (get("/languages", "Content-Length: 99999999999999999999"), 413),
+    "a space before the colon": (get("/health", "Content-Length : 1"), 400),
+    "NUL in a header": (get("/health", "X-A: \0"), 400),
+    "endless headers": (get("/health", *[f"X-{i}: {'a' * 1000}" for i in range(300)]), 400),
+    "two hosts": (get("/health", "Host: evil.example"), 400),
+    "another host": (get("/health").replace(b"localhost", b"evil.example"), 421),
+    "another host that looks alike": (get("/health").replace(b"localhost", b"localhost.evil.example"), 421),
+    "another name of this machine": (get("/health").replace(b"localhost", b"[::1]:5000"), 200),
+    "no HTTP": (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400),
+    "a path upwards": (get("/../../etc/passwd"), 404),
+    "a path upwards, percent-encoded": (get("/page.js%2f..%2f..%2fkeys.py"), 404),
+    "a path with NUL": (get("/%00"), 404),
+    "a path as markup": (get("/%3Cscript%3E"), 404),
+    "OPTIONS": (request("OPTIONS", "/translate", Origin="http://evil.example"), 405),
+    "TRACE": (request("TRACE", "/translate"), 405),
+    "a websocket": (get("/health", "Connection: upgrade", "Upgrade: websocket"), 200),
+    "an unknown suffix": (document(b"a.exe", b"MZ"), 400),
+    "a compressed document": (document(b"a.txt.gz", b"\x1f\x8b"), 400),
+    "no suffix": (document(b"", b"ka"), 400),
+    "a document not in UTF-8": (document(b"a.txt", b"\xff"), 400),
+    "a name not in UTF-8": (document(b"\xff.txt", b"ka"), 200),
+    "entities in entities": (document(b"a.xlf", b"<!DOCTYPE x [%s]><xliff>&a8;</xliff>" % ENTITIES), 400),
+    "a file of the server": (document(b"a.xlf", b"<!DOCTYPE x [<!ENTITY a SYSTEM '/etc/passwd'>]><x>&a;</x>"), 400),
+    "deep XML": (document(b"a.xlf", b"<a>" * 100_000), 400),
+    "broken HTML": (document(b"a.html", b"<p>ka<b>lo</p><!-- <a href='&#xD800;<![CDATA["), 200),
+    "no document": (request("POST", "/translate_file", b"{}", "application/json"), 400),
+    "a blank sentence's attention": (request("POST", "/attention", b'{"q": " ", "source": "ka", "target": "zu"}'), 400),
+}
+
+
+@pytest.mark.parametrize("content, status", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_hostile_is_answered(server: Server, content: bytes, status: int) -> None:
+    answer = server.send(content)
+    assert answer.status == status, answer
+    assert status == 200 or answer.error
+
+
+VALUES = st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.lists(st.text() | st.none())
+FIELDS = ("q", "source", "target", "format", "alternatives", "scores", "alignment", "beam_size", "glossary", "api_key")
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=st.dictionaries(st.sampled_from(FIELDS), VALUES | st.dictionaries(st.text(), VALUES)))
+def test_fields_of_any_kind_are_answered(server: Server, fields: dict[str, Any]) -> None:
+    answer = server.post("/translate", {"q": NONCE, "source": "ka", "target": "zu"} | fields)
+    assert answer.status in (200, 400), (fields, answer)
+    assert answer.status == 200 or answer.error
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=80) | st.text(alphabet="<>&;/!-[]\"'=#x0aka \n", max_size=80))
+def test_any_text_is_translated(server: Server, text: str) -> None:
+    found = ask(server, text, alternatives=1, alignment=True, scores=True)
+    assert found["translatedText"].count("\n") == text.count("\n")
+    ask(server, text, format="html")
+
+
+# -- slow clients, impatient ones, the end
+
+
+def test_slow_clients_are_sent_away_and_nobody_waits_for_them(server: Server) -> None:
+    def headers_drip(connection: socket.socket) -> None:
+        for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 600:
+            connection.send(bytes([byte]))
+            time.sleep(0.02)
+
+    def body_drips(connection: socket.socket) -> None:
+        connection.sendall(b"POST /detect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600\r\n\r\n")
+        for _ in range(600):
+            connection.send(b"a")
+            time.sleep(0.02)
+
+    def body_never_comes(connection: socket.socket) -> None:
+        connection.sendall(
+            request("POST", "/translate", b"")[:-2] + b"X: a\r\n" + b"Transfer-Encoding: chunked\r\n\r\n1"
+        )
+
+    def nothing_comes(_: socket.socket) -> None:
+        pass
+
+    def idles(connection: socket.socket) -> None:
+        connection.sendall(get("/health"))
+        assert receive(connection).status == 200
+
+    def never_reads(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with pytest.raises(ConnectionError):
+            for i in range(2500):
+                connection.sendall(get("/page.js") if i < 2000 else b"G")
+                time.sleep(0.02 * (i >= 2000))
+
+    def watch(behave: Any) -> bool:
+        with server.connect() as connection:
+            with contextlib.suppress(ConnectionError):
+                connection.settimeout(10)
+                behave(connection)
+            return is_closed(connection)
+
+    behaviours = (headers_drip, body_drips, body_never_comes, nothing_comes, idles, never_reads)
+    with ThreadPoolExecutor(len(behaviours)) as clients:
+        began = time.monotonic()
+        closed = [clients.submit(watch, behave) for behave in behaviours]
+        while not all(each.done() for each in closed):
+            assert server.get("/health").status == 200
+            assert time.monotonic() - began < 20
+            time.sleep(0.1)
+    assert all(each.result() for each in closed)
+
+
+def test_who_leaves_frees_the_place(server: Server) -> None:
+    long = request(
+        "POST", "/translate", json.dumps({"q": ["ka lo mi\n" * 200] * 40, "source": "ka", "target": "zu"}).encode()
+    )
+    with server.connect() as connection:
+        connection.sendall(long)
+        wait_for(server, lambda requests: requests >= 1)
+        assert ask(server, "ka lo")  # does not wait for it
+        with server.connect() as other:
+            other.sendall(
+                request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150]
+            )  # leaves in the middle of its body
+    wait_for(server, lambda requests: requests == 0)
+
+
+def wait_for(server: Server, condition: Any) -> None:
+    """Until the number of requests in the queue is as wanted."""
+    for _ in range(1000):
+        found = re.search(r"^transduce_queue_requests (.*)$", server.get("/metrics").body.decode(), re.M)
+        if condition(float(found[1])):
+            return
+        time.sleep(0.01)
+    raise AssertionError("nothing changes in the queue")
+
+
+def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
+    keys = model.parent / "keys"
+    key = add_key(keys, "alice")
+    with serving(model, model.parent / "keys.log", f"--keys={keys}") as server:
+        client = libretranslatepy.LibreTranslateAPI(server.address, key)
+        assert client.translate("ka lo", "ka", "zu") and len(client.languages()) == 2 and client.detect("ka")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            libretranslatepy.LibreTranslateAPI(server.address).languages()
+        for path in ("/translate", "/translate_file", "/nowhere"):
+            for given, status in (({}, 401), ({"X-API-Key": "wrong"}, 403), ({"X-API-Key": key}, 413)):
+                asked = request("POST", path, **{"Content-Length": "99999999"}, **given)
+                assert server.send(asked).status == status  # none of the body was sent
+        with server.connect() as waiting:  # a short one could hold a key
+            waiting.sendall(request("POST", "/translate", **{"Content-Length": "9"}))
+            assert not is_closed(waiting, 0.2)
+            waiting.sendall(b"api_key=x")
+            assert receive(waiting).status == 401  # the kind of the body wasn't said
+    assert key not in keys.read_text() + server.log.read_text()
+
+
+def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(model: Path) -> None:
+    with serving(model, model.parent / "ended.log") as server, contextlib.ExitStack() as open_ones:
+        texts = [["ka lo mi\n" * 100] * 10, *([text] * 5 for text in SENTENCES[:8])]
+        connections = [open_ones.enter_context(server.connect()) for _ in texts]
+        for connection, text in zip(connections, texts, strict=True):
+            body = json.dumps({"q": text, "source": "ka", "target": "zu"}).encode()
+            connection.sendall(request("POST", "/translate", body))
+        begun = open_ones.enter_context(server.connect())
+        begun.sendall(FINE[:-10])
+        wait_for(server, lambda requests: requests >= 1)
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionError):
+            while True:
+                server.get("/health")
+        begun.sendall(FINE[-10:])
+        assert receive(begun).status == 200
+        answers = [receive(connection).json["translatedText"] for connection in connections]
+        assert list(map(len, answers)) == list(map(len, texts))
+        assert server.process.wait(25) == 0
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
+    with (
+        serving(model, model.parent / "given-up.log", "--limit=limits.drain_seconds=1") as server,
+        server.connect() as slow,
+    ):
+        slow.sendall(FINE[:-10])
+        server.get("/health")
+        server.process.send_signal(signal.SIGTERM)
+        answer = receive(slow)
+        assert (answer.status, answer.error) == (503, "The server is ending; send this again later.")
+        assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(15) == 0
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_too_many_connections(model: Path) -> None:
+    with (
+        serving(model, model.parent / "many.log", "--limit=limits.connections=4") as server,
+        contextlib.ExitStack() as held,
+    ):
+        connections = [held.enter_context(server.connect()) for _ in range(4)]
+        time.sleep(0.1)
+        for connection in connections[:2]:
+            connection.sendall(get("/health"))
+            assert receive(connection).status == 200
+        answer = server.get("/health")
+        assert (answer.status, answer.headers["retry-after"], answer.error[:8]) == (503, "1", "Too many")
+        for connection in connections[2:]:
+            connection.close()
+        time.sleep(0.1)
+        assert server.get("/health").status == 200
+
+
+def test_more_connections_than_the_system_allows(model: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    log = model.parent / "files.log"
+    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (130, 130)); from transduce import cli; "
+    with serving(model, log, script=f"{script}cli.main()") as server, contextlib.ExitStack() as held:
+        assert "Only 10 connections are possible" in " ".join(log.read_text().split())
+        for _ in range(50):
+            held.enter_context(server.connect())
+        with contextlib.suppress(ConnectionError):
+            assert server.get("/health").status == 503
+        held.close()
+        answer = None
+        for _ in range(100):
+            with contextlib.suppress(ConnectionError):
+                answer = server.get("/health")
+                if answer.status == 200:
+                    break
+            time.sleep(0.05)
+        assert answer and answer.status == 200
+    assert "Traceback" not in log.read_text() and "Too many open files" not in log.read_text()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+# -- what the command says
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The sentence by which it refuses."""
+    status, _, error = run(capsys, "serve", *arguments)
+    assert status == 2 and "Traceback" not in error
+    return " ".join(error.split())
+
+
+def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
+    assert "Name one model folder" in command(capsys)
+    assert "nowhere" in command(capsys, tmp_path / "nowhere")
+    for host in ("0.0.0.0", "::", "", "192.0.2.1"):
+        assert "--insecure" in command(capsys, model, "--host", host)
+    assert "choose another --host" in command(capsys, model, "--host", "192.0.2.1", "--insecure")
+    assert "choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
+    assert "65535" in command(capsys, model, "--port", "99999")
+    assert "both translate ka to zu" in command(capsys, model, model, "--port", "0", "--engine", "torch")
+    for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
+        assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
+    for wrong in ("queue", "limits.queue", "limits.queues=1", "queue=1", "limits.queue=", "limits.queue=0"):
+        assert "limit" in command(capsys, model, "--limit", wrong)
+    for wrong in ("-1", "1.5", "x", "٣", "9" * 5000):
+        assert "whole number" in command(capsys, model, "--limit", f"limits.queue={wrong}")
+
+
+def test_limits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    status, shown, _ = run(capsys, "serve", "--show-limits", "--limit", "limits.queue=1_234")
+    assert status == 0
+    assert "1,234" in next(line for line in shown.splitlines() if "limits.queue " in line)
+
+
+def test_missing_packages_are_named() -> None:
+    script = "import sys; sys.modules['fastapi'] = None; from transduce import cli; cli.main(['serve', 'model'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "pip install 'transduce[serve]'" in " ".join(done.stderr.split())
