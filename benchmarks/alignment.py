@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.engines.attention import PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.text.pairs import read_pairs
 from transduce.wings.demo.phrasebook import Example, stream, tokens
 

@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
-from preparation import TRANSDUCE, run
 
-from transduce.preparation.prepare import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from preparation import TRANSDUCE, run
+from transduce.preparation.prepared import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
 from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share

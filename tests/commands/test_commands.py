@@ -32,7 +32,7 @@ from transduce.commands.recipes import by_names, gather
 from transduce.config.schema import configure
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.preparation.prepare import open_prepared, read_facts
+from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError
 from transduce.wings.demo.command import next_steps
 from transduce.wings.synthetic.distill import distill

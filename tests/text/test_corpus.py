@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 from transduce.system.errors import UserError
 from transduce.text import jsonl, plain
 from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning, clean
-from transduce.text.hashes import Hashes
+from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.text.rules import Rules
-from transduce.text.staging import Spool, Texts
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -403,13 +402,13 @@ def test_a_repetition_is_found_at_any_distance(distance):
 
 @given(st.lists(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=9), max_size=20))
 def test_hashes_are_new_once(calls):
-    hashes, known = Hashes(), set()
+    hashes, known = SeenHashes(), set()
     for numbers in calls:
         expected = []
         for each in numbers:
             expected.append(each not in known)
             known.add(each)
-        assert hashes.add([each.to_bytes(8, "little") for each in numbers]) == expected
+        assert hashes.add(np.array(numbers, dtype="<u8")).tolist() == expected
 
 
 def test_report_in_sentences():
@@ -430,35 +429,6 @@ def test_counts_are_exact_where_lines_are_not_kept():
         report.count("empty", Origin("f", line))
     assert report.counts["empty"] == LINES_KEPT + 5
     assert len(report.lines["empty"]) == LINES_KEPT
-
-
-# -- the spool -----------------------------------------------------------------------------------
-
-spooled = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
-
-
-@given(spooled, st.integers(1, 5), st.data())
-def test_the_spool_gives_back_every_part(tmp_path_factory, rows, chunk, data):
-    pairs = [Pair(source, target, Origin(file, line)) for source, target, file, line in rows]
-    with patch("transduce.text.staging.CHUNK", chunk):
-        spool = Spool(tmp_path_factory.mktemp("spool") / "0", iter(pairs), hashed=True)
-        assert list(spool.pairs()) == pairs
-        assert [row for block in spool.sentences() for row in block.tolist()] == hashes_of(pairs).tolist()
-        parts = data.draw(st.lists(st.sampled_from([TRAIN, HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
-        spool.parts = np.array(parts, dtype=np.int8)
-        for part in (TRAIN, HELD_OUT):
-            expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
-            assert list(spool.pairs(part)) == expected
-            assert spool.count(part) == len(expected)
-        for side in (0, 1):
-            both = Texts([spool, spool], side)
-            assert list(both) == 2 * [pair[side] for pair in spool.pairs()]
-            assert len(both) == 2 * spool.count()
-            some = Texts([spool], side, every=2)
-            blocks = [range(start, start + chunk) for start in range(0, len(pairs), 2 * chunk)]
-            taken = [row for block in blocks for row in block if row < len(pairs) and parts[row] == TRAIN]
-            assert list(some) == [pairs[row][side] for row in taken]
-            assert len(some) == len(taken)
 
 
 # -- holding out ---------------------------------------------------------------------------------

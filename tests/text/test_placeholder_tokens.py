@@ -15,7 +15,7 @@ from transduce.config.schema import STAND_INS, DataConfig
 from transduce.decoding.documents import LOST, Plan, translate_texts
 from transduce.decoding.loading import load
 from transduce.decoding.translator import Translation
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholder_tokens import both, stand_in, stand_in_pairs, strays

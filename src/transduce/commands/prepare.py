@@ -13,7 +13,7 @@ from transduce.system.journal import say
 from transduce.system.machine import cores
 
 if TYPE_CHECKING:
-    from transduce.preparation.prepare import Prepared
+    from transduce.preparation.prepared import Prepared
 
 
 def prepare(
@@ -53,7 +53,7 @@ def prepare(
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     given = by_names(given, train)
     from transduce.config import size_table
-    from transduce.preparation import prepare as preparation  # numpy: too slow for --help
+    from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
     learnt = vocabulary_options(vocabulary, given) if vocabulary else {}
@@ -64,7 +64,7 @@ def prepare(
         return
     say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     size = given.get("data.vocab_size")
-    prepared = preparation.prepare(
+    prepared = run(
         configure(given, learnt).data,
         out,
         vocab_size=lambda pairs: size or size_table.sizes_for(pairs).vocab_size,
@@ -100,8 +100,8 @@ def _scaled(
         return
     part = read_shard(shard)
     plan = preparing.plan_preparation(data, out, part.count, vocab_size=size, vocabulary=vocabulary)
-    if not preparing.is_settled(out, plan):
-        new, done = preparing.read_shard_of_corpus(out, plan, part), "read"
+    if not preparing.is_aggregated(out, plan):
+        new, done = preparing.read_shard(out, plan, part), "read"
     else:
         new, done = preparing.encode_shard(out, plan, part, given.get("train.threads") or cores()), "encoded"
     join = f"transduce join {shlex.quote(str(out))}"
@@ -110,7 +110,7 @@ def _scaled(
 
 def say_prepared(prepared: "Prepared") -> None:
     """What there is to train on, and what was left out."""
-    from transduce.preparation.prepare import LEFT_OUT
+    from transduce.preparation.prepared import LEFT_OUT
 
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
@@ -128,12 +128,10 @@ def say_prepared(prepared: "Prepared") -> None:
 def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a vocabulary was learnt with; raises UserError if others are asked for."""
     from transduce import model_folder
-    from transduce.preparation import prepare as preparation
+    from transduce.preparation.prepared import is_prepared, read_facts
 
-    if preparation.is_prepared([str(folder)]):
-        options = preparation.read_facts(folder).options
-    else:
-        options = flatten(model_folder.read_config(folder))
+    prepared = is_prepared([str(folder)])
+    options = read_facts(folder).options if prepared else flatten(model_folder.read_config(folder))
     learnt = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name in ("data.vocab_size", *learnt):
         if name in given and given[name] != learnt.get(name):

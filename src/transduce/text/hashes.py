@@ -40,29 +40,29 @@ def _part(blocks: Iterable[Bits64], remainder: int) -> tuple[NDArray[np.int64], 
     return np.concatenate(places), np.concatenate(found)
 
 
-class Hashes:
-    """A set of hashes that only grows, in sorted arrays, each at least twice as long as the next.
+class SeenHashes:
+    """A set of hashes that only grows: finds repetitions.
 
-    It takes 8 bytes of memory for each, and half as many again while two arrays become one.
+    It holds sorted arrays, each at least twice as long as the next. It takes 8 bytes of memory for each hash, and half
+    as many again while two arrays are merged.
     """
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []
 
-    def add(self, hashes: Sequence[bytes]) -> list[bool]:
-        """Whether each was not there, neither before nor earlier in the same call."""
-        numbers = as_numbers(hashes)
-        order = np.argsort(numbers, kind="stable")
-        ascending = numbers[order]
-        is_new = np.ones(len(numbers), dtype=bool)
+    def add(self, hashes: Bits64) -> NDArray[np.bool_]:
+        """Whether each hash is new: neither in the set nor earlier in the same call."""
+        order = np.argsort(hashes, kind="stable")
+        ascending = hashes[order]
+        is_new = np.ones(len(hashes), dtype=bool)
         is_new[1:] = ascending[1:] != ascending[:-1]
         for run in self._runs:
             places = np.searchsorted(run, ascending).clip(max=len(run) - 1)
             is_new &= run[places] != ascending
         self._keep(ascending[is_new])
-        found = np.empty_like(is_new)
-        found[order] = is_new
-        return found.tolist()
+        result = np.empty_like(is_new)
+        result[order] = is_new
+        return result
 
     def _keep(self, run: Bits64) -> None:
         if not len(run):
@@ -70,7 +70,7 @@ class Hashes:
         self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, merged = self._runs.pop(), self._runs[-1]
-            merged.resize(len(merged) + len(last), refcheck=False)  # grows where it is, instead of standing there twice
+            merged.resize(len(merged) + len(last), refcheck=False)  # in place, without a second copy
             merged[-len(last) :] = last
             del last
-            merged.sort(kind="stable")  # which finds that there are two sorted parts
+            merged.sort(kind="stable")  # fast for two sorted halves

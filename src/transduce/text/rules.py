@@ -17,9 +17,9 @@ from transduce.text.hashes import Bits64
 from transduce.text.identify import identifier
 from transduce.text.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, lengths_of, scale_of
 from transduce.text.numbers import numbers_disagree
+from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.placeholders import intact, is_text, mask
-from transduce.text.sides import Side, Sides
 
 Flags = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -88,6 +88,12 @@ class Rules(NamedTuple):
     languages: tuple[str, str] = ("", "")
     test: tuple[str, ...] = ()
 
+    @property
+    def about_repetitions(self) -> tuple[str, ...]:
+        """The rules that compare pairs with earlier ones, in the order in which they apply."""
+        exact = (DUPLICATE,) if self.deduplicate else ()
+        return exact + ((NEAR_DUPLICATE,) if NEAR_DUPLICATE in self.others else ())
+
 
 class Checker:
     """The rules, made ready: `check` says which of them pairs break."""
@@ -104,13 +110,13 @@ class Checker:
         self.test = _test_sentences(rules.test, rules.languages) if TEST in self.asked else None
         self.labels = _labels(rules)
 
-    def check(self, sides: Sides) -> Flags:
+    def check(self, sides: PairBatch) -> Flags:
         """The rules, as bits of BITS, that each pair breaks by itself."""
         broken = np.zeros(len(sides), dtype=np.uint32)
-        lengths = [lengths_of(side.texts) for side in sides.both]
+        lengths = [lengths_of(side.texts) for side in sides.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)
         broken |= BITS[EMPTY] * (shorter == 0)
-        for side in sides.both:
+        for side in sides.columns:
             broken[side.with_line_breaks] |= BITS[LINE_BREAK]
         if self.rules.max_ratio > 0:
             broken |= BITS[RATIO] * (longer > self.rules.max_ratio * shorter + RATIO_SLACK)
@@ -118,14 +124,14 @@ class Checker:
             self._check_others(sides, lengths, broken)
         return broken
 
-    def _check_others(self, sides: Sides, lengths: Sequence[Ints], broken: Flags) -> None:
+    def _check_others(self, sides: PairBatch, lengths: Sequence[Ints], broken: Flags) -> None:
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGE)):
             if rule in self.asked:
-                for side in sides.both:
+                for side in sides.columns:
                     broken[side.rows_with(pattern)] |= BITS[rule]
         if COPIED in self.asked:
-            sources, targets = (side.letters for side in sides.both)
+            sources, targets = (side.letters for side in sides.columns)
             copies = [
                 row for row in whole.tolist() if sources[row] == targets[row] and _is_translatable(sides.source, row)
             ]
@@ -140,34 +146,36 @@ class Checker:
             rows = np.intersect1d(sides.source.rows_with(DIGIT), sides.target.rows_with(DIGIT))
             broken[_where(sides, np.intersect1d(rows, beside), numbers_disagree)] |= BITS[NUMBERS]
         if PLACEHOLDERS in self.asked:
-            rows = np.union1d(*[side.rows_with(MAY_BE_PLACEHOLDER) for side in sides.both])
+            rows = np.union1d(*[side.rows_with(MAY_BE_PLACEHOLDER) for side in sides.columns])
             broken[_where(sides, np.intersect1d(rows, beside), _placeholders_differ)] |= BITS[PLACEHOLDERS]
         if self.test is not None:
-            for side, known in zip(sides.both, self.test, strict=True):
+            for side, known in zip(sides.columns, self.test, strict=True):
                 broken[whole[np.isin(side.hashes[whole], known)]] |= BITS[TEST]
 
-    def _check_lengths(self, scale: Scale, sides: Sides, lengths: Sequence[Ints], rows: Ints, broken: Flags) -> None:
+    def _check_lengths(
+        self, scale: Scale, sides: PairBatch, lengths: Sequence[Ints], rows: Ints, broken: Flags
+    ) -> None:
         unlike = deviations(lengths[0][rows], lengths[1][rows], scale)
         some = np.abs(unlike) > MILD
         for row, deviation in zip(rows[some].tolist(), unlike[some].tolist(), strict=True):
-            shorter, longer = (side.texts[row] for side in (sides.both if deviation > 0 else sides.both[::-1]))
+            shorter, longer = (side.texts[row] for side in (sides.columns if deviation > 0 else sides.columns[::-1]))
             found = *faults_at_ends(shorter, longer, abs(deviation), scale), abs(deviation) > OUTLIER
             for rule, is_broken in zip(LENGTH_RULES, found, strict=True):
                 if is_broken and rule in self.asked:
                     broken[row] |= BITS[rule]
 
-    def _check_languages(self, sides: Sides, rows: Ints, broken: Flags) -> None:
+    def _check_languages(self, sides: PairBatch, rows: Ints, broken: Flags) -> None:
         """Both sides are looked at even where one is to be judged: two wrong ones may be swapped."""
         if not any(self.labels) or self.labels[0] == self.labels[1]:
             return
         behind = []
-        for side, label in zip(sides.both, self.labels, strict=True):
+        for side, label in zip(sides.columns, self.labels, strict=True):
             texts = [side.texts[row] for row in rows]
             behind.append(identifier().behind(texts, label) if label else np.zeros(len(rows)))
         wrong = [each > BEHIND for each in behind]
         swapped = wrong[0] & wrong[1]
         for place in np.flatnonzero(swapped):
-            found = identifier().likeliest([side.texts[rows[place]] for side in sides.both])
+            found = identifier().likeliest([side.texts[rows[place]] for side in sides.columns])
             swapped[place] = found == [self.labels[1], self.labels[0]]
         for rule, which in zip(LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True):
             if rule in self.asked:
@@ -188,12 +196,12 @@ def first_rule(flags: int) -> str:
     return tuple(MEANINGS)[(flags & -flags).bit_length() - 1]
 
 
-def _is_translatable(side: Side, row: int) -> bool:
+def _is_translatable(side: TextColumn, row: int) -> bool:
     """Whether there are letters beside what is an address or a placeholder, which may be copied."""
     return side.letters[row] != "" and is_text(mask(side.texts[row]))
 
 
-def _where(sides: Sides, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
+def _where(sides: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
     """Those of the rows whose texts disagree."""
     sources, targets = sides.source.texts, sides.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
@@ -222,4 +230,4 @@ def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[B
     if not files:
         raise UserError("The rule test needs a test set: give its files with --test, or as data.test.")
     pairs = list(read_pairs(files, languages))
-    return Side([pair.source for pair in pairs]).hashes, Side([pair.target for pair in pairs]).hashes
+    return TextColumn([pair.source for pair in pairs]).hashes, TextColumn([pair.target for pair in pairs]).hashes

@@ -28,16 +28,12 @@ from transduce.decoding.lines import Form
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK
 from transduce.model.build import build
-from transduce.preparation import prepare as preparation
+from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
-from transduce.text.hashes import Hashes
-from transduce.text.holdout import HELD_OUT
-from transduce.text.pairs import Origin, Pair
-from transduce.text.staging import Spool, Texts
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.cluster.aggregate import REPEATED, later, settle, thinned
-from transduce.wings.cluster.merge import join_prepared
-from transduce.wings.cluster.preparing import READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
+from transduce.wings.cluster.merge import merge_prepared
+from transduce.wings.cluster.preparing import READ, aggregate_shards, encode_shard, is_done, plan_preparation
+from transduce.wings.cluster.preparing import read_shard as read_shard_of_corpus
 from transduce.wings.cluster.ray_cluster import TRIES, Pool, conduct, read_address
 from transduce.wings.cluster.ray_preparing import do_all, prepare_on_ray
 from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
@@ -245,7 +241,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(99, 0), strict=True))
     )
     corpora = (CorpusConfig((str(folder.parent / "t.tsv"),)),)
-    preparation.prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
+    prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
     return folder
 
 
@@ -255,10 +251,10 @@ def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int,
     numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
     for number in numbers:
         read_shard_of_corpus(folder, plan, Shard(number, count))
-    settle(folder, plan)
+    aggregate_shards(folder, plan)
     for number in numbers:
         encode_shard(folder, plan, Shard(number, count))
-    join_prepared(folder, plan, out)
+    merge_prepared(folder, plan, out)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -325,9 +321,7 @@ def test_a_corpus_prepared_in_shards_is_the_same(
         max_length=max_length,
         rules=rules,
     )
-    alone = attempt(
-        preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
-    )
+    alone = attempt(prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary)
     assert joined == alone
     assert alone or contents(folder / "joined") == contents(folder / "one")
@@ -338,7 +332,7 @@ def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabu
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
         Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
     data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
 
@@ -358,7 +352,7 @@ def corpus_files(folder: Path) -> DataConfig:
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
     data = configure({"data.joint": joint}).data.__class__(**corpus_files(tmp_path).__dict__ | {"joint": joint})
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
 
@@ -379,34 +373,9 @@ def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
     data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
     for name, options in {"twice": data, "once": dataclasses.replace(data, deduplicate=True)}.items():
         (tmp_path / name).mkdir()
-        preparation.prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
+        prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
         in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)
         assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
-
-
-def test_of_a_very_large_corpus_shards_give_the_texts_to_learn_from_that_one_spool_gives(tmp_path):
-    chance = np.random.default_rng(1)
-    pairs = [Pair(str(number), f"-{number}", Origin("", number)) for number in range(17_000)]
-    repeated = chance.random(len(pairs)) < 0.2
-    held_out = chance.random(len(pairs)) < 0.01
-    one = Spool(
-        tmp_path / "one", [pair for pair, again in zip(pairs, repeated, strict=True) if not again], hashed=False
-    )
-    one.parts[held_out[~repeated]] = HELD_OUT
-    shards = []
-    for begin, end in pairwise([0, 3_000, 3_001, 3_001, 11_500, len(pairs)]):
-        shards.append(Spool(tmp_path / f"{len(shards)}-{begin}", pairs[begin:end], hashed=False))
-        shards[-1].parts[held_out[begin:end]] = HELD_OUT
-        shards[-1].parts[repeated[begin:end]] = REPEATED
-    for every in range(1, 5):
-        assert list(Texts(thinned(shards, every), 1)) == list(Texts([one], 1, every))
-
-
-@given(st.lists(st.integers(0, 40)))
-def test_later_hashes_are_those_that_one_process_finds(numbers):
-    hashes = np.array(numbers, dtype="<u8")
-    new = Hashes().add([value.tobytes() for value in hashes])
-    assert later(lambda: [hashes[:7], hashes[7:]]).tolist() == [not each for each in new]
 
 
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
@@ -529,7 +498,7 @@ def writers(shards: Path) -> set[int]:
 @pytest.mark.slow
 def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
     data = corpus_files(tmp_path)
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")
     assert not (tmp_path / "ray.shards").exists()

@@ -33,6 +33,7 @@ from transduce.text.misalignment import (
     partners,
 )
 from transduce.text.numbers import numbers_disagree
+from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
     BITS,
@@ -59,7 +60,6 @@ from transduce.text.rules import (
     Checker,
     Rules,
 )
-from transduce.text.sides import Side, Sides
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as examination
 from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
@@ -80,7 +80,7 @@ def pairs_of(texts: list[tuple[str, str]], file: str = "corpus.tsv") -> list[Pai
 
 def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> set[str]:
     """The rules that one pair breaks."""
-    flags = Checker(Rules(0, False, rules, **given)).check(Sides([source], [target]))
+    flags = Checker(Rules(0, False, rules, **given)).check(PairBatch([source], [target]))
     return {rule for rule in MEANINGS if flags[0] & BITS[rule]}
 
 
@@ -99,8 +99,8 @@ def sentences() -> list[tuple[str, str]]:
 @given(st.lists(st.tuples(texts, texts), max_size=8))
 def test_what_many_pairs_break_together_each_breaks_alone(pairs):
     checker = Checker(Rules(0, False, BY_THEMSELVES))
-    together = checker.check(Sides([a for a, _ in pairs], [b for _, b in pairs]))
-    assert together.tolist() == [int(checker.check(Sides([a], [b]))[0]) for a, b in pairs]
+    together = checker.check(PairBatch([a for a, _ in pairs], [b for _, b in pairs]))
+    assert together.tolist() == [int(checker.check(PairBatch([a], [b]))[0]) for a, b in pairs]
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
@@ -171,7 +171,7 @@ def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str
     """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
     sources, targets = map(list, zip(*usual, strict=True))
     checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
-    return np.count_nonzero(checker.check(Sides(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+    return np.count_nonzero(checker.check(PairBatch(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -220,7 +220,7 @@ def test_what_the_rules_need_is_asked_for():
 
 @given(texts, st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]))
 def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
-    one, other = Side([text.casefold()]), Side([change(text.casefold())])
+    one, other = TextColumn([text.casefold()]), TextColumn([change(text.casefold())])
     assert one.letters == other.letters
 
 

@@ -19,18 +19,18 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
         output: Of translations the file to write, of a prepared corpus the folder.
     """
     from transduce.wings.cluster import translating
-    from transduce.wings.cluster.aggregate import settle
-    from transduce.wings.cluster.merge import join_prepared
+    from transduce.wings.cluster.merge import merge_prepared
+    from transduce.wings.cluster.preparing import aggregate_shards
     from transduce.wings.cluster.shards import read_plan
 
     plan = read_plan(shards)
     if plan.kind != translating.KIND:
-        if settle(shards, plan):
+        if aggregate_shards(shards, plan):
             say("Between the rounds: what repeats, is held out and the vocabulary are decided. Start all shards again.")
         elif output == STANDARD_OUTPUT:
             raise UserError(f"Say with --output which folder to make of the shards in {shards}.")
         else:
-            say_prepared(join_prepared(shards, plan, output))
+            say_prepared(merge_prepared(shards, plan, output))
         return
     if output == STANDARD_OUTPUT:
         raise UserError(f"Say with --output where to write what the shards of {shards} are together.")

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.preparation.prepare import Prepared
+from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
-from transduce.wings.cluster.aggregate import settle
-from transduce.wings.cluster.merge import join_prepared
+from transduce.wings.cluster.merge import merge_prepared
 from transduce.wings.cluster.preparing import (
     ENCODED,
     READ,
+    aggregate_shards,
     encode_shard,
     is_done,
     plan_preparation,
-    read_shard_of_corpus,
+    read_shard,
 )
 from transduce.wings.cluster.ray_cluster import Pool, Row, conduct, do_shard, forget_tries, raise_complaints
 from transduce.wings.cluster.shards import Plan, Shard, read_plan
@@ -46,7 +46,7 @@ def prepare_on_ray(
     folder = out.parent / f"{out.name}.shards"
     plan = functools.partial(plan_preparation, data, folder, vocab_size=vocab_size, vocabulary=vocabulary)
     conduct(address, workers, functools.partial(_prepare, plan, folder, shards), gpus=False)
-    prepared = join_prepared(folder, read_plan(folder), out)
+    prepared = merge_prepared(folder, read_plan(folder), out)
     shutil.rmtree(folder)
     return prepared
 
@@ -55,8 +55,8 @@ def _prepare(make_plan: Callable[..., Plan], folder: Path, shards: int, pool: Po
     """Both rounds of the shards that aren't there yet, and what is between."""
     plan = make_plan(shards=shards or (lambda _: EACH * pool.size))
     say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
-    do_all(folder, plan, READ, read_shard_of_corpus, pool)
-    settle(folder, plan)
+    do_all(folder, plan, READ, read_shard, pool)
+    aggregate_shards(folder, plan)
     do_all(folder, plan, ENCODED, encode_shard, pool)
 
 

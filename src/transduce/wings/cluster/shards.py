@@ -160,7 +160,7 @@ def check_version(plan: Plan) -> None:
         )
 
 
-def complain_of_missing(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
+def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
     """Raise UserError if any shards are missing, with what to do."""
     if missing:
         named = ", ".join(map(str, missing[:SHOWN])) + (", …" if len(missing) > SHOWN else "")

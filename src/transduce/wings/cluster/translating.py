@@ -26,7 +26,7 @@ from transduce.decoding.translator import CHUNK
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
-from transduce.wings.cluster.shards import Plan, Shard, agree, complain_of_missing, read_plan
+from transduce.wings.cluster.shards import Plan, Shard, agree, read_plan, require_all
 
 KIND = "translate"
 BLOCK = 1 << 20  # bytes copied at once
@@ -182,7 +182,7 @@ def join_translations(folder: Path, output: Path) -> Joined:
     """
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
-    complain_of_missing(folder, [shard for shard, record in records.items() if record is None])
+    require_all(folder, [shard for shard, record in records.items() if record is None])
     flags, lines, engines = Flags(), 0, dict[str, None]()
     with write_file(output) as file:
         for shard, record in records.items():

@@ -16,7 +16,7 @@ from transduce.decoding.translator import CUT, Translation, Translator
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 

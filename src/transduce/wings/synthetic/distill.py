@@ -11,7 +11,8 @@ from pathlib import Path
 from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CUT, Translator
-from transduce.preparation.prepare import Prepared, prepare
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import alone
 from transduce.system.files import digest

@@ -13,7 +13,7 @@ from transduce.decoding.engines.ct2.engine import CHECK, POSITIONS, CTranslate2E
 from transduce.decoding.engines.engine import Found, Request, penalty
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.preparation.prepare import is_prepared, open_prepared
+from transduce.preparation.prepared import is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.system.journal import say

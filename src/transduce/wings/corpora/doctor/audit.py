@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import as_windows, common_characters, is_plainly_windows, readable
-from transduce.text.hashes import Hashes
+from transduce.text.hashes import Bits64, SeenHashes
 from transduce.text.identify import identifier
 from transduce.text.lengths import lengths_of
 from transduce.text.misalignment import Stretch
+from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import (
     BITS,
@@ -37,7 +38,6 @@ from transduce.text.rules import (
     Flags,
     Rules,
 )
-from transduce.text.sides import Sides
 
 Ints = NDArray[np.int64]
 
@@ -99,7 +99,7 @@ class _Looked(NamedTuple):
     broken: Flags  # as the pairs stand
     left: Flags  # when they are mended as well as they can be, with the targets of the `partners`
     partners: Ints
-    hashes: tuple[list[bytes], list[bytes]]  # exact, and near
+    hashes: tuple[Bits64, Bits64]  # exact, and near
     characters: list[Ints]  # counts by code, of each side
     lengths: list[Ints]  # characters of each text, of each side
     words: list[Ints]
@@ -120,7 +120,7 @@ def examine(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Examinat
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
     result = Examination(rules)
-    seen = Hashes(), Hashes()
+    seen = SeenHashes(), SeenHashes()
     if len(first) < CHUNK:
         processes = 1
     common = common_characters(texts[0]), common_characters(texts[1])
@@ -198,8 +198,8 @@ def _look_at_all(chunks: Iterable[list[Pair]], eye: _Eye, processes: int) -> Ite
 
 
 def _look(eye: _Eye, sources: Sequence[str], targets: Sequence[str]) -> _Looked:
-    checker, sides = eye.checker, Sides(sources, targets)
-    undecoded, lost = np.union1d(*(side.undecoded for side in sides.both)), np.empty(0, dtype=np.int64)
+    checker, sides = eye.checker, PairBatch(sources, targets)
+    undecoded, lost = np.union1d(*(side.undecoded for side in sides.columns)), np.empty(0, dtype=np.int64)
     if len(undecoded):
         sides, lost = _decoded(sides, undecoded, eye.common)
     broken = checker.check(sides)
@@ -216,40 +216,42 @@ def _look(eye: _Eye, sources: Sequence[str], targets: Sequence[str]) -> _Looked:
         left,
         partners,
         (
-            best.exact_hashes(rows) if checker.rules.deduplicate else [],
-            best.near_hashes(rows) if NEAR_DUPLICATE in checker.asked else [],
+            best.exact_hashes(rows if checker.rules.deduplicate else ()),
+            best.near_hashes(rows if NEAR_DUPLICATE in checker.asked else ()),
         ),
-        [_character_counts(side.joined) for side in sides.both],
-        [np.minimum(lengths_of(side.texts), LONGEST) for side in sides.both],
-        [_clipped_words(side.texts) for side in sides.both],
+        [_character_counts(side.joined) for side in sides.columns],
+        [np.minimum(lengths_of(side.texts), LONGEST) for side in sides.columns],
+        [_clipped_words(side.texts) for side in sides.columns],
         sides.stretches if MISALIGNED in checker.asked else [],
     )
 
 
-def _decoded(sides: Sides, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[Sides, Ints]:
+def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
     """The texts without lone surrogates, and the rows of which that could only be done by giving up characters."""
-    texts, lost = tuple(list(side.texts) for side in sides.both), list[int]()
+    texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
         for side in texts:
             side[row] = as_windows(side[row]) if is_plain else readable(side[row])
         if not is_plain:
             lost.append(row)
-    return Sides(*texts), np.array(lost, dtype=np.int64)
+    return PairBatch(*texts), np.array(lost, dtype=np.int64)
 
 
-def _realigned(checker: Checker, sides: Sides, left: Flags, lost: Ints) -> tuple[Ints, Sides]:
+def _realigned(checker: Checker, sides: PairBatch, left: Flags, lost: Ints) -> tuple[Ints, PairBatch]:
     """The pairs with the targets that are theirs, as far as those are known; what is wrong with them goes to `left`."""
     partners = sides.partners.copy()
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1
     rows = np.flatnonzero((partners >= 0) & (partners != np.arange(len(sides))))
     texts = sides.target.texts
-    moved = Sides([sides.source.texts[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()])
+    moved = PairBatch(
+        [sides.source.texts[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()]
+    )
     moved.stretches = []
     left[rows] = checker.check(moved)
     partners = np.where(partners < 0, np.arange(len(sides)), partners)
-    return partners, Sides(sides.source.texts, [texts[row] for row in partners.tolist()])
+    return partners, PairBatch(sides.source.texts, [texts[row] for row in partners.tolist()])
 
 
 def _clipped_words(texts: Iterable[str]) -> Ints:
@@ -261,7 +263,7 @@ def _character_counts(text: str) -> Ints:
     return np.bincount(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"))
 
 
-def _add(result: Examination, chunk: list[Pair], looked: _Looked, seen: tuple[Hashes, Hashes]) -> None:
+def _add(result: Examination, chunk: list[Pair], looked: _Looked, seen: tuple[SeenHashes, SeenHashes]) -> None:
     """Count what is seen of the next chunk."""
     broken, left = looked.broken, looked.left
     _find_repetitions(broken, left, looked, seen)
@@ -292,13 +294,13 @@ def _add(result: Examination, chunk: list[Pair], looked: _Looked, seen: tuple[Ha
     result.found.read += len(chunk)
 
 
-def _find_repetitions(broken: Flags, left: Flags, looked: _Looked, seen: tuple[Hashes, Hashes]) -> None:
+def _find_repetitions(broken: Flags, left: Flags, looked: _Looked, seen: tuple[SeenHashes, SeenHashes]) -> None:
     """As `clean` does: among pairs without another fault, or a good one might leave for repeating a bad one."""
     good = left == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), looked.hashes, seen, strict=True):
-        if hashes:
+        if len(hashes):
             rows = np.flatnonzero(good)
-            repeated = ~np.array(known.add([hashes[row] for row in rows]), dtype=bool)
+            repeated = ~known.add(hashes[rows])
             broken[rows[repeated]] |= BITS[rule]
             left[rows[repeated]] |= BITS[rule]
             good[rows[repeated]] = False

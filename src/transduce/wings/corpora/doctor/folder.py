@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.engines.support import ENCODER, formats, unknown
-from transduce.preparation import prepare as preparation
+from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.fact import Fact
@@ -19,7 +19,7 @@ from transduce.wings.corpora.doctor.fact import Fact
 def folder_facts(folder: Path) -> Iterator[Fact]:
     """Of a model folder, an export, or what `prepare` wrote; raises UserError for any other."""
     finished = (folder / MANIFEST).exists()
-    if preparation.is_prepared([str(folder)]):
+    if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and ((folder / ENCODER).exists() or not (folder / model_folder.CONFIG).exists()):

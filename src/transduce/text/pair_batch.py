@@ -16,8 +16,11 @@ from transduce.text.misalignment import Stretch, find_stretches, partners
 Ints = NDArray[np.int64]
 
 
-class Side:
-    """One side of some pairs, as one long text, so that a pattern is looked for once and not in every line."""
+class TextColumn:
+    """The sources or the targets of a batch of pairs.
+
+    They are also joined to one long text, in which a pattern is searched for once instead of once a line.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -85,12 +88,12 @@ def _characters(categories: str) -> re.Pattern[str]:
     return re.compile(f"[{''.join(ranges)}]+")
 
 
-class Sides:
-    """Some pairs, in the order in which they stand."""
+class PairBatch:
+    """Consecutive pairs of a corpus."""
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
-        self.source, self.target = Side(sources), Side(targets)
-        self.both = self.source, self.target
+        self.source, self.target = TextColumn(sources), TextColumn(targets)
+        self.columns = self.source, self.target
 
     def __len__(self) -> int:
         return len(self.source.texts)
@@ -105,17 +108,19 @@ class Sides:
         """The row of the target that belongs to each of the source, -1 where none surely does."""
         return partners(self.stretches, len(self))
 
-    def exact_hashes(self, rows: Iterable[int]) -> list[bytes]:
-        """Of pairs, to the character."""
+    def exact_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal texts."""
         sources, targets = self.source.texts, self.target.texts
-        return [hash_text(f"{sources[row]}\n{targets[row]}") for row in rows]
+        return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
-    def near_hashes(self, rows: Iterable[int]) -> list[bytes]:
-        """Of the letters of pairs; of pairs that have none on a side, to the character."""
-        (sources, targets), texts = (side.letters for side in self.both), [side.texts for side in self.both]
-        return [
-            hash_text(f"{sources[row]}\n{targets[row]}")
-            if sources[row] and targets[row]
-            else hash_text(f"{texts[0][row]}\n{texts[1][row]}")
-            for row in rows
-        ]
+    def near_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal letters; for pairs without letters on a side, for equal texts."""
+        (sources, targets), texts = (column.letters for column in self.columns), [c.texts for c in self.columns]
+        return as_numbers(
+            [
+                hash_text(f"{sources[row]}\n{targets[row]}")
+                if sources[row] and targets[row]
+                else hash_text(f"{texts[0][row]}\n{texts[1][row]}")
+                for row in rows
+            ]
+        )
