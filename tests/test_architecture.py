@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.documents", "wings.inspection"},
+    {"wings.documents", "wings.inspection", "wings.rules"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},
@@ -32,10 +32,6 @@ ORDER = [*FLOORS, *WINGS]
 INTO_WINGS = {
     ("commands.evaluate", "wings.paper.trees_command"),
     ("commands.evaluate", "wings.paper.paper_bleu"),
-    ("commands.prepare", "wings.cluster.preparing"),
-    ("commands.prepare", "wings.cluster.ray_cluster"),
-    ("commands.prepare", "wings.cluster.ray_preparing"),
-    ("commands.prepare", "wings.cluster.shards"),
     ("commands.translate", "wings.cluster.ray_cluster"),
     ("commands.translate", "wings.cluster.ray_translating"),
     ("commands.translate", "wings.cluster.shards"),
@@ -46,7 +42,6 @@ INTO_WINGS = {
     ("decoding.engines.support", "wings.paper.trees"),
     ("decoding.loading", "wings.export.onnx_engine"),
     ("decoding.loading", "wings.paper.trees"),
-    ("preparation.prepare", "wings.paper.trees"),
     ("text.pairs", "wings.documents.parallel_documents"),
     ("text.pairs", "wings.documents.po"),
     ("text.pairs", "wings.documents.tmx_pairs"),
@@ -68,7 +63,6 @@ OPTIONAL = {
     "onnx",
     "onnxruntime",
     "prometheus_client",
-    "pyarrow",
     "ray",
     "py3langid",
     "sentencex",

@@ -15,6 +15,7 @@ from transduce.config.schema import STAND_INS, DataConfig
 from transduce.preparation.first_pass import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import PLACEHOLDERS_DIFFER, REPEATED, StagedPairs
+from transduce.system.registry import load
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import DROPPED, HELD_OUT, SLICE, TRAIN, hold_out
@@ -22,9 +23,10 @@ from transduce.text.pairs import TREES, Pair, read_pairs
 from transduce.text.placeholder_tokens import stand_in_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, PLACEHOLDERS
-from transduce.tokens.tokenizer import SENTENCES, Tokenizer
-from transduce.wings.paper.trees import ALL_MARKS
+from transduce.tokens.learning import MAX_SENTENCES
+from transduce.tokens.tokenizer import Tokenizer
 
+ALL_MARKS = "transduce.wings.paper.trees:ALL_MARKS"
 SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
 SAMPLE_BLOCK = 2000  # pairs that the sample takes or skips together
 
@@ -60,10 +62,10 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
     """Learn the vocabulary from the pairs to train on."""
     kept = sum(int(np.count_nonzero(staged.parts <= DROPPED)) for parts in corpora for staged in parts)
-    every = max(1, kept // (SAMPLE_FACTOR * SENTENCES))
+    every = max(1, kept // (SAMPLE_FACTOR * MAX_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
-        targets = [*targets, ALL_MARKS]  # a tree to come may be longer than any of these
+        targets = [*targets, load(ALL_MARKS)]  # a tree to translate may be longer than any of these
     return Tokenizer.train(
         StagedTexts(corpora, 0, every),
         targets,
@@ -142,7 +144,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
     """Count the pairs that were left out before staging, and the staged `pairs` by rule, in the order of the corpus."""
-    counts = {rule: left_out.count for rule, left_out in staged.left_out.items()}
+    counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
         if len(numbers):

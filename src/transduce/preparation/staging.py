@@ -36,7 +36,7 @@ Parts = NDArray[np.int8]
 class LeftOut(NamedTuple):
     """The pairs of a part of a corpus that a rule left out before staging."""
 
-    count: int
+    number: int
     first: list[tuple[int, Origin]]  # of the first ones, how many staged pairs stand before them, and their origin
 
 
@@ -76,8 +76,8 @@ class StagedPairs:
         """The pairs that a StagingWriter has written."""
         index = json.loads((folder / INDEX).read_bytes())
         left_out = {
-            rule: LeftOut(count, [(position, Origin(*origin)) for position, origin in first])
-            for rule, (count, first) in index.pop("left_out").items()
+            rule: LeftOut(number, [(position, Origin(*origin)) for position, origin in first])
+            for rule, (number, first) in index.pop("left_out").items()
         }
         return cls(folder, **index, left_out=left_out, parts=np.fromfile(folder / "parts", np.int8))
 
@@ -189,10 +189,10 @@ class StagingWriter:
 
     def leave_out(self, rule: str, position: int, origin: Origin) -> None:
         """Count a pair that isn't staged; position: how many staged pairs stand before it."""
-        count, first = self._left_out.get(rule, LeftOut(0, []))
+        number, first = self._left_out.get(rule, LeftOut(0, []))
         if len(first) < LINES_KEPT:
             first.append((position, origin))
-        self._left_out[rule] = LeftOut(count + 1, first)
+        self._left_out[rule] = LeftOut(number + 1, first)
 
     def finish(self, read: int = 0) -> StagedPairs:
         """Complete the folder, when the writer is closed; read: how many pairs were read to write it."""

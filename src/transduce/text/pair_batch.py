@@ -1,4 +1,4 @@
-"""Pairs side by side, many at a time: what is looked for is looked for once, in all of them."""
+"""Batches of pairs, for the rules of cleaning: a pattern is searched for once in all texts, not once in each."""
 
 import re
 import unicodedata
@@ -11,16 +11,12 @@ from numpy.typing import NDArray
 
 from transduce.text.encoding_errors import UNDECODED
 from transduce.text.hashes import Bits64, as_numbers, hash_text
-from transduce.text.misalignment import Stretch, find_stretches, partners
 
 Ints = NDArray[np.int64]
 
 
 class TextColumn:
-    """The sources or the targets of a batch of pairs.
-
-    They are also joined to one long text, in which a pattern is searched for once instead of once a line.
-    """
+    """The sources or the targets of a batch of pairs."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -35,6 +31,11 @@ class TextColumn:
         """Where each text begins in `joined`."""
         lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
         return np.cumsum(lengths) - lengths
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Characters of each text, without surrounding blanks."""
+        return lengths_of(self.texts)
 
     @cached_property
     def with_line_breaks(self) -> Ints:
@@ -53,18 +54,18 @@ class TextColumn:
         return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
-        """The texts in which a pattern, that crosses no line feed, is found."""
-        found = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
-        return np.unique(np.searchsorted(self.begins, found, side="right") - 1)
+        """The texts in which a pattern that matches no line feed occurs."""
+        starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
+        return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
 
     @cached_property
     def letters(self) -> list[str]:
-        """The texts without case, punctuation, blanks and digits: what repeats, nearly."""
+        """The texts without case, punctuation, blanks and digits, to find near repetitions."""
         return self._reduced("PSZCN")
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Of the texts without case, punctuation and blanks; texts that have nothing else keep it."""
+        """Hashes of the texts without case, punctuation and blanks; a text that has nothing else is hashed whole."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -73,19 +74,6 @@ class TextColumn:
         if len(self.with_line_breaks):
             texts = "\n".join([*(text.replace("\n", " ") for text in self.texts), ""]).casefold()
         return _characters(categories).sub("", texts).split("\n")[:-1]
-
-
-@cache
-def _characters(categories: str) -> re.Pattern[str]:
-    """Characters of these Unicode categories, but for the line feed; of planes beyond the first, which has nearly all,
-    none."""
-    wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
-    ranges = []
-    for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
-        if is_wanted:
-            first, *rest = codes
-            ranges.append(f"\\u{first:04x}-\\u{rest[-1] if rest else first:04x}")
-    return re.compile(f"[{''.join(ranges)}]+")
 
 
 class PairBatch:
@@ -98,16 +86,6 @@ class PairBatch:
     def __len__(self) -> int:
         return len(self.source.texts)
 
-    @cached_property
-    def stretches(self) -> list[Stretch]:
-        """Where they have slipped."""
-        return find_stretches(self.source.texts, self.target.texts)
-
-    @cached_property
-    def partners(self) -> Ints:
-        """The row of the target that belongs to each of the source, -1 where none surely does."""
-        return partners(self.stretches, len(self))
-
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hashes of pairs: equal for equal texts."""
         sources, targets = self.source.texts, self.target.texts
@@ -115,12 +93,26 @@ class PairBatch:
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hashes of pairs: equal for equal letters; for pairs without letters on a side, for equal texts."""
-        (sources, targets), texts = (column.letters for column in self.columns), [c.texts for c in self.columns]
-        return as_numbers(
-            [
-                hash_text(f"{sources[row]}\n{targets[row]}")
-                if sources[row] and targets[row]
-                else hash_text(f"{texts[0][row]}\n{texts[1][row]}")
-                for row in rows
-            ]
-        )
+        texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
+        hashes = []
+        for row in rows:
+            sources, targets = letters if letters[0][row] and letters[1][row] else texts
+            hashes.append(hash_text(f"{sources[row]}\n{targets[row]}"))
+        return as_numbers(hashes)
+
+
+def lengths_of(texts: Sequence[str]) -> Ints:
+    """Characters of each text, without surrounding blanks."""
+    return np.fromiter(map(len, map(str.strip, texts)), dtype=np.int64, count=len(texts))
+
+
+@cache
+def _characters(categories: str) -> re.Pattern[str]:
+    """Characters of these Unicode categories in the first plane, which has nearly all, but for the line feed."""
+    wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
+    ranges = []
+    for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
+        if is_wanted:
+            first, *rest = codes
+            ranges.append(f"\\u{first:04x}-\\u{rest[-1] if rest else first:04x}")
+    return re.compile(f"[{''.join(ranges)}]+")

@@ -32,10 +32,16 @@ from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.cluster.merge import merge_prepared
-from transduce.wings.cluster.preparing import READ, aggregate_shards, encode_shard, is_done, plan_preparation
-from transduce.wings.cluster.preparing import read_shard as read_shard_of_corpus
-from transduce.wings.cluster.ray_cluster import TRIES, Pool, conduct, read_address
-from transduce.wings.cluster.ray_preparing import do_all, prepare_on_ray
+from transduce.wings.cluster.preparing import (
+    READ,
+    aggregate_shards,
+    encode_shard,
+    is_done,
+    plan_preparation,
+    stage_shard,
+)
+from transduce.wings.cluster.ray_cluster import ATTEMPTS, ray_pool, read_address
+from transduce.wings.cluster.ray_preparing import do_round, prepare_on_ray
 from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 from transduce.wings.cluster.translating import Job
@@ -167,7 +173,7 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     assert first.stat().st_mtime_ns == before
     second.write_bytes(second.read_bytes()[:-9])
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
-    assert status == 2 and "lacks 1 of 2 shards: --shard 2/2; start it again" in said
+    assert status == 2 and "lacks 1 of 2 shards: 2/2; start it again" in said
     assert not (tmp_path / "joined.txt").exists()
     translate(capsys, model, text, shards, "--shard", "2/2")
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
@@ -250,7 +256,7 @@ def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int,
     plan = plan_preparation(data, folder, count, unit=unit, **more)
     numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
     for number in numbers:
-        read_shard_of_corpus(folder, plan, Shard(number, count))
+        stage_shard(folder, plan, Shard(number, count))
     aggregate_shards(folder, plan)
     for number in numbers:
         encode_shard(folder, plan, Shard(number, count))
@@ -384,14 +390,14 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
     status, _, said = run(capsys, *command, "--shard", "1/2")
     assert status == 0 and "Shard 1/2 is read" in said
-    assert "lacks 1 of 2 shards of the first round: --shard 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    assert "lacks 1 of 2 shards of the first round: 2/2" in run(capsys, "join", tmp_path / "shards")[2]
     run(capsys, *command, "--shard", "2/2")
     assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
     assert status == 0 and "Start all shards again" in said
     assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
-    assert status == 2 and "lacks 1 of 2 shards of the second round: --shard 1/2" in said
+    assert status == 2 and "lacks 1 of 2 shards of the second round: 1/2" in said
     assert "Shard 1/2 is encoded" in run(capsys, *command, "--shard", "1/2")[2]
     status, told, _ = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 0 and "pairs to train on, 30 held out" in told
@@ -402,7 +408,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 MISTAKES = {
     "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
     "translate MODEL --input TEXT --output TEXT --on ray": "is the file that is read",
-    "translate MODEL --input TEXT --output x --on slurm": "--on slurm is not known: give --on ray, or",
+    "translate MODEL --input TEXT --output x --on slurm": "slurm is no Ray cluster: give ray, or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
     "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
@@ -412,7 +418,7 @@ MISTAKES = {
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
     "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers is for --on ray",
-    "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
+    "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
@@ -437,7 +443,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_pa
 def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     status, _, said = run(capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray")
-    assert status == 2 and said.strip().endswith("--on ray needs ray: pip install 'transduce[scale]'")
+    assert status == 2 and said.strip().endswith("Ray is not installed: pip install 'transduce[scale]'")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -516,18 +522,16 @@ def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tm
             file.write(f"{shard.number}")
         if shard.number == 2 and not mended.exists():
             os.kill(os.getpid(), signal.SIGKILL)
-        return read_shard_of_corpus(folder, plan, shard)
+        return stage_shard(folder, plan, shard)
 
-    def work(pool: Pool) -> None:
-        with pytest.raises(UserError, match=rf"{TRIES} times of {TRIES} at shard 2/3 \(pairs 201 to 500 of corpus 1, "):
-            do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
+    with ray_pool("", 1, gpus=False) as pool:
+        with pytest.raises(UserError, match=rf"{ATTEMPTS} times of {ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"):
+            do_round(tmp_path / "shards", plan, READ, crash_at_second, pool)
         assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
-        assert sorted(tried.read_text()) == sorted("13" + "2" * TRIES)
+        assert sorted(tried.read_text()) == sorted("13" + "2" * ATTEMPTS)
         mended.touch()
-        do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
-        assert sorted(tried.read_text()) == sorted("132" + "2" * TRIES)
-
-    conduct("", 1, work, gpus=False)
+        do_round(tmp_path / "shards", plan, READ, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * ATTEMPTS)
     assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
 
 

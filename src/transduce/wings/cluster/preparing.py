@@ -92,7 +92,7 @@ def planned_data(plan: Plan) -> DataConfig:
     return configure({name: value for name, value in options.items() if name != "data.vocab_size"}).data
 
 
-def read_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
+def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
     """Make the first pass over a shard, unless it is done; returns whether this call did it."""
     data = planned_data(plan)
     languages = data.source, data.target
@@ -240,7 +240,7 @@ def _write_encoded(folder: Path, blocks: Iterable[Encoded], cleaning: Cleaning) 
 
 
 def _write_cleaning(path: Path, cleaning: Cleaning) -> None:
-    path.write_text(json.dumps(dataclasses.asdict(cleaning), ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(vars(cleaning), ensure_ascii=False), encoding="utf-8")
 
 
 def _read_cleaning(path: Path) -> Cleaning:

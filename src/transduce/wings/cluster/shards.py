@@ -54,11 +54,9 @@ def read_shard(text: str) -> Shard:
     """A shard as a person writes it: 3/16; raises UserError for anything else."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
-        raise UserError(f"--shard {text} is not a shard: give its number and how many there are, such as 3/16.")
+        raise UserError(f"{text} is not a shard: give its number and how many there are, such as 3/16.")
     if not 1 <= int(number) <= int(count) < 10**DIGITS:
-        raise UserError(
-            f"--shard {text} is not a shard: they are counted from 1, so there are 1/{count} to {count}/{count}."
-        )
+        raise UserError(f"{text} is not a shard: they are counted from 1, so there are 1/{count} to {count}/{count}.")
     return Shard(int(number), int(count))
 
 
@@ -165,7 +163,7 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
     if missing:
         named = ", ".join(map(str, missing[:SHOWN])) + (", …" if len(missing) > SHOWN else "")
         raise UserError(
-            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: --shard {named}; start "
+            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}; start "
             f"{'them' if len(missing) > 1 else 'it'} again."
         )
 

@@ -52,7 +52,7 @@ def usage(model: Bundle) -> str:
     data, tokenizer = model.config.data, model.tokenizer
     command = f"transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder"
     text = f"With our beam search, transduce and the package onnxruntime:\n\n```\n{command}\n```\n"
-    if tokenizer.is_foreign:  # whose ids are not SentencePiece's
+    if tokenizer.is_imported:  # whose ids are not SentencePiece's
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"

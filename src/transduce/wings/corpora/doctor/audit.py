@@ -21,10 +21,7 @@ from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import as_windows, common_characters, is_plainly_windows, readable
 from transduce.text.hashes import Bits64, SeenHashes
-from transduce.text.identify import identifier
-from transduce.text.lengths import lengths_of
-from transduce.text.misalignment import Stretch
-from transduce.text.pair_batch import PairBatch
+from transduce.text.pair_batch import PairBatch, lengths_of
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import (
     BITS,
@@ -38,6 +35,8 @@ from transduce.text.rules import (
     Flags,
     Rules,
 )
+from transduce.wings.rules.identify import identifier
+from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
 
@@ -103,7 +102,7 @@ class _Looked(NamedTuple):
     characters: list[Ints]  # counts by code, of each side
     lengths: list[Ints]  # characters of each text, of each side
     words: list[Ints]
-    stretches: list[Stretch]
+    stretches: list[Shift]
 
 
 def examine(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Examination:
@@ -202,14 +201,15 @@ def _look(eye: _Eye, sources: Sequence[str], targets: Sequence[str]) -> _Looked:
     undecoded, lost = np.union1d(*(side.undecoded for side in sides.columns)), np.empty(0, dtype=np.int64)
     if len(undecoded):
         sides, lost = _decoded(sides, undecoded, eye.common)
-    broken = checker.check(sides)
+    shifts = find_shifts(sides.source.texts, sides.target.texts) if MISALIGNED in checker.asked else []
+    broken = checker.check(sides, shifts)
     broken[lost] &= BITS[MISALIGNED]  # for what isn't there can't be compared
     left = broken.copy()
     broken[undecoded] |= BITS[ENCODING]
     left[lost] |= BITS[ENCODING]
     partners, best = np.arange(len(sides)), sides
-    if MISALIGNED in checker.asked and sides.stretches:
-        partners, best = _realigned(checker, sides, left, lost)
+    if shifts:
+        partners, best = _realigned(checker, sides, shifts, left, lost)
     rows = range(len(sides))
     return _Looked(
         broken,
@@ -222,7 +222,7 @@ def _look(eye: _Eye, sources: Sequence[str], targets: Sequence[str]) -> _Looked:
         [_character_counts(side.joined) for side in sides.columns],
         [np.minimum(lengths_of(side.texts), LONGEST) for side in sides.columns],
         [_clipped_words(side.texts) for side in sides.columns],
-        sides.stretches if MISALIGNED in checker.asked else [],
+        shifts,
     )
 
 
@@ -238,9 +238,11 @@ def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> 
     return PairBatch(*texts), np.array(lost, dtype=np.int64)
 
 
-def _realigned(checker: Checker, sides: PairBatch, left: Flags, lost: Ints) -> tuple[Ints, PairBatch]:
+def _realigned(
+    checker: Checker, sides: PairBatch, shifts: Sequence[Shift], left: Flags, lost: Ints
+) -> tuple[Ints, PairBatch]:
     """The pairs with the targets that are theirs, as far as those are known; what is wrong with them goes to `left`."""
-    partners = sides.partners.copy()
+    partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1
     rows = np.flatnonzero((partners >= 0) & (partners != np.arange(len(sides))))
@@ -248,8 +250,7 @@ def _realigned(checker: Checker, sides: PairBatch, left: Flags, lost: Ints) -> t
     moved = PairBatch(
         [sides.source.texts[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()]
     )
-    moved.stretches = []
-    left[rows] = checker.check(moved)
+    left[rows] = checker.check(moved, [])
     partners = np.where(partners < 0, np.arange(len(sides)), partners)
     return partners, PairBatch(sides.source.texts, [texts[row] for row in partners.tolist()])
 

@@ -7,11 +7,11 @@ from itertools import tee, zip_longest
 from transduce.system.errors import UserError
 from transduce.text import jsonl, tsv
 from transduce.text.encoding_errors import as_windows, readable
-from transduce.text.misalignment import FARTHEST, at_offsets
 from transduce.text.pairs import BILINGUAL, PAGES, SUBTITLES, Pair, read_lines, read_pairs
 from transduce.text.plain import suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import MENDED
+from transduce.wings.rules.misalignment import MAX_SHIFT_LINES, at_offsets
 
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # formats of bilingual files in which a pair is a line
 
@@ -88,7 +88,7 @@ def _listed(rule: str, pair: Pair, **more: int) -> str:
 
 
 def _is_mended(verdict: int) -> bool:
-    return verdict >= MENDED - FARTHEST
+    return verdict >= MENDED - MAX_SHIFT_LINES
 
 
 def _is_kept(verdict: int) -> bool:
