@@ -111,7 +111,8 @@ def application(*, bare: bool = False) -> cyclopts.App:
         print_error=False,
         result_action="return_value",
     )
-    groups = {name: cyclopts.Group.create_ordered(title) for title, names in GROUPS.items() for name in names}
+    titles = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
+    groups = {name: titles[title] for title, names in GROUPS.items() for name in names}
     for place, (name, command) in enumerate(COMMANDS.items()):
         summary = command.summary if bare else None
         app.command(command.function, name=name, help=summary, group=groups.get(name), sort_key=place)
