@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transduce.corpus import phrasebook
 
 from command_line import run
 from corpora import write_texts
@@ -65,6 +64,7 @@ from transduce.wings.corpora.doctor import audit as examination
 from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import Mended, check_form
+from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
@@ -87,7 +87,7 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(3000, seed=1)]
+    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook_sentences(3000, seed=1)]
     drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
     different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
     return list(different)[:1500]

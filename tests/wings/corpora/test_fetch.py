@@ -1,12 +1,10 @@
 """`transduce fetch`, from a server that fails in every way: what is written is whole, or absent."""
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import json
 import multiprocessing
-import os
 import re
 import resource
 import shlex
@@ -31,6 +29,7 @@ from hypothesis import strategies as st
 from command_line import die, run
 from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
 from transduce.system.errors import UserError
+from transduce.system.file_lock import file_lock
 from transduce.system.files import verify
 from transduce.wings.corpora.fetch import archive, download
 from transduce.wings.corpora.fetch.corpus import fetch
@@ -318,10 +317,8 @@ def test_what_another_process_writes_is_left_alone(
     arguments = offer(site, tmp_path)
     aside = tmp_path / ".toy.aside-1234"
     aside.mkdir()
-    descriptor = os.open(aside, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
-    os.close(descriptor)
+    with file_lock(tmp_path / ".toy.aside-1234.lock", "busy"):
+        assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
 

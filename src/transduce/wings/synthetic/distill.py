@@ -13,7 +13,7 @@ from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CUT, Translator
 from transduce.preparation.prepare import Prepared, prepare
 from transduce.system.errors import UserError
-from transduce.system.file_lock import alone
+from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
@@ -59,7 +59,7 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with alone(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+    with file_lock(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
         begun = _begun(path, call)
         prepared = prepare(
             data,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.system.file_lock import LOCK, alone
+from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import digest, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name
@@ -74,7 +74,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
     busy = f"Another transduce is downloading to {folder}; wait for it."
-    with alone(folder / LOCK, busy):
+    with file_lock(folder / LOCK, busy):
         fetched = already_fetched(corpus.name, out)  # by another process, which has just ended
         if not fetched:
             paths = {each: download(each, folder) for each in corpus.downloads()}
@@ -95,7 +95,7 @@ def _clear(out: Path) -> None:
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
-        with suppress(UserError), alone(downloads / LOCK, ""):
+        with suppress(UserError), file_lock(downloads / LOCK, ""):
             shutil.rmtree(downloads, ignore_errors=True)
 
 
