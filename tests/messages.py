@@ -60,4 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if file := config.getoption("--messages"):
         messages = Messages(file)
         config.pluginmanager.register(messages)
-        UserError.__init__ = lambda _, *arguments: messages.record(*arguments)  # type: ignore[method-assign]
+        plain = UserError.__init__
+
+        def recorded(error: UserError, *arguments: Any, **options: Any) -> None:
+            messages.record(*arguments)
+            plain(error, *arguments, **options)
+
+        UserError.__init__ = recorded  # type: ignore[method-assign]

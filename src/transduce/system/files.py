@@ -127,14 +127,10 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         if version == MANIFEST_FORMAT:
             return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(
-            f"{folder} is not complete: {path} is missing. Write it again or use another copy."
-        ) from None
+        raise UserError(f"{folder} is not complete: {path} is missing. Write it again or use another copy.") from None
     except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged. Write {folder} again or use another copy.") from None
-    raise UserError(
-        f"{path} has format {version}, but this transduce reads {MANIFEST_FORMAT}. Install a newer one."
-    )
+    raise UserError(f"{path} has format {version}, but this transduce reads {MANIFEST_FORMAT}. Install a newer one.")
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
