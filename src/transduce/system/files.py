@@ -102,7 +102,7 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
             finally:
                 needed = max(needed, file.tell())
     except OSError as error:
-        raise _write_error(path, needed, error) from error
+        raise write_error(path, needed, error) from error
 
 
 def to_json(value: Any) -> str:
@@ -193,7 +193,7 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
         try:
             aside.mkdir(parents=True)
         except OSError as error:
-            raise _write_error(path, needed, error) from error
+            raise write_error(path, needed, error) from error
         try:
             yield aside
         except BaseException as error:
@@ -267,7 +267,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_error(path: Path, needed: int, error: OSError) -> UserError:
+def write_error(path: Path, needed: int, error: OSError) -> UserError:
+    """The sentence for an error while `path` is written; needed: bytes, if known."""
     if is_full(error):
         return _no_room(path, needed, error)
     return UserError(f"{path} can't be written: {error.strerror or error}. Choose another place.")

@@ -38,8 +38,8 @@ class RepairedCorpus:
     def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
         """All pairs, each with the target that belongs to it, and their verdicts."""
         sources, targets = tee(read_pairs(self._files, self._languages, lenient=True))
-        targets = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
-        for pair, other, verdict in zip_longest(sources, targets, self._audit.verdicts):
+        partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
+        for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
             if pair is None or other is None or verdict is None:
                 raise UserError(f"{' or '.join(self._files)} changed during the check. Run it again.")
             decode = readable if verdict.rule else as_windows
