@@ -109,7 +109,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs whose source is neither blank, too long nor READ_DIFFERENTLY; raises UserError if none is left."""
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
-    imported = translator.tokenizer.is_foreign  # and reads special pieces as the original does
+    imported = translator.tokenizer.is_imported  # and reads special pieces as the original does
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)

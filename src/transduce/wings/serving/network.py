@@ -5,7 +5,6 @@ import contextlib
 import gc
 import json
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Generator
@@ -19,6 +18,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from transduce.system.journal import say
 from transduce.wings.serving.limits import Limits
+
+try:
+    import resource
+except ImportError:  # Windows, which has no limit of this kind
+    resource = None  # type: ignore[assignment]
 
 FILES = 100  # open ones beside connections: libraries, uploads
 EACH = 3  # allowed connections, as many that are told that they are too many, and as many that are not even told
@@ -37,6 +41,8 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 def _connections(wanted: int) -> int:
     """As many as are wanted, or as the system lets us have open; without a file to open, nobody could be refused."""
+    if resource is None:
+        return wanted
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if now == resource.RLIM_INFINITY:
         return wanted
