@@ -227,8 +227,8 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
     """Where two epochs put each pair, beside a shuffle of all pairs at once where there is memory for one."""
     corpus = open_prepared(data).mixture
     found = {"blocks": mixed(corpus)}
-    if mixture.BLOCK < len(corpus) <= 20_000_000:
-        mixture.BLOCK = len(corpus)
+    if mixture.BLOCK_PAIRS < len(corpus) <= 20_000_000:
+        mixture.BLOCK_PAIRS = len(corpus)
         found["whole"] = mixed(corpus)
     return found
 
@@ -269,7 +269,7 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
                 stretches.append(np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn))
                 means.append(np.mean(corpus.lengths(drawn)))
                 for batch in plan[:: max(1, len(plan) * corpus.blocks // LOOKED_AT)]:
-                    runs = np.bincount(np.unique(batch // mixture.RUN, return_inverse=True)[1])
+                    runs = np.bincount(np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1])
                     mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
                     padding.append(corpus.lengths(batch))
     again = places[1] >= 0

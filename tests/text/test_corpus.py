@@ -24,7 +24,7 @@ from transduce.system.errors import UserError
 from transduce.text import jsonl, plain
 from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning, clean
 from transduce.text.hashes import SeenHashes
-from transduce.text.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
+from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.text.rules import Rules
@@ -443,7 +443,10 @@ class Split(NamedTuple):
 def split_off(pairs: list[Pair], count: int, seed: int) -> Split:
     parts = hold_out(lambda: [hashes_of(pairs)], count, seed).tolist()
     return Split(
-        *([pair for pair, its in zip(pairs, parts, strict=True) if its == part] for part in (TRAIN, HELD_OUT, DROPPED))
+        *(
+            [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
+            for part in (Part.TRAIN, Part.HELD_OUT, Part.DROPPED)
+        )
     )
 
 
@@ -505,7 +508,7 @@ def test_a_small_corpus_gives_a_tenth():
 def test_memory_for_a_pair_is_that_of_four_numbers_of_sentences_and_a_little():
     """Two of them say what a pair links, two where that leads, at 4 bytes each; its hashes are read when needed."""
     hashes = np.random.default_rng(1).integers(0, 2**63, (300_000, 2)).astype("<u8")
-    with patch("transduce.text.holdout.SLICE", 2000):
+    with patch("transduce.text.holdout.SLICE_ITEMS", 2000):
         tracemalloc.start()
         try:
             hold_out(lambda: np.split(hashes, 100), 1000, seed=1)
@@ -519,7 +522,8 @@ def test_seeds_choose_differently_and_nothing_else_does():
     code = (
         "from transduce.text.pairs import *\nfrom transduce.text.holdout import *\n"
         "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
-        "print([(hold_out(lambda: [sentences(pairs)], 50, seed) == HELD_OUT).nonzero()[0].tolist() for seed in (1, 2)])"
+        "parts = [hold_out(lambda: [sentences(pairs)], 50, seed) for seed in (1, 2)]\n"
+        "print([(part == Part.HELD_OUT).nonzero()[0].tolist() for part in parts])"
     )
     runs = [
         subprocess.run(
@@ -537,13 +541,13 @@ def test_seeds_choose_differently_and_nothing_else_does():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([], "there are no pairs"),
-        ([("a", "b")], "there is one pair"),
+        ([], "the corpus has no pairs"),
+        ([("a", "b")], "the corpus has only one pair"),
         ([("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")], "shared sentences link all 4 pairs"),
     ],
 )
 def test_what_cannot_be_split_is_refused(texts, message):
-    with pytest.raises(UserError, match=f"{message}.*--valid"):
+    with pytest.raises(UserError, match=f"{message}.*Give validation files"):
         split_off(number(texts), 10, seed=1)
 
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from transduce.config.schema import STAND_INS, DataConfig
 from transduce.preparation.first_pass import rules_of
 from transduce.preparation.prepared import nothing_left
-from transduce.preparation.staging import PLACEHOLDERS_DIFFER, REPEATED, StagedPairs
+from transduce.preparation.staging import StagedPairs
 from transduce.system.registry import load
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
-from transduce.text.holdout import DROPPED, HELD_OUT, SLICE, TRAIN, hold_out
+from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
 from transduce.text.pairs import TREES, Pair, read_pairs
 from transduce.text.placeholder_tokens import stand_in_pairs
 from transduce.text.plain import suffixes
@@ -26,7 +26,7 @@ from transduce.text.rules import DUPLICATE, PLACEHOLDERS
 from transduce.tokens.learning import MAX_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 
-ALL_MARKS = "transduce.wings.paper.trees:ALL_MARKS"
+TREE_MARKS = "transduce.wings.paper.trees:ALL_MARKS"
 SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
 SAMPLE_BLOCK = 2000  # pairs that the sample takes or skips together
 
@@ -61,11 +61,11 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
     """Learn the vocabulary from the pairs to train on."""
-    kept = sum(int(np.count_nonzero(staged.parts <= DROPPED)) for parts in corpora for staged in parts)
+    kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
     every = max(1, kept // (SAMPLE_FACTOR * MAX_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
-        targets = [*targets, load(ALL_MARKS)]  # a tree to translate may be longer than any of these
+        targets = [*targets, load(TREE_MARKS)]  # a tree to translate may be longer than any of these
     return Tokenizer.train(
         StagedTexts(corpora, 0, every),
         targets,
@@ -83,7 +83,7 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
     for staged in parts:
         files = staged.file_numbers()
         for block in _slices(len(staged)):
-            numbers, first = np.unique(files[block][staged.parts[block] <= DROPPED], return_index=True)
+            numbers, first = np.unique(files[block][staged.parts[block] <= Part.DROPPED], return_index=True)
             names |= dict.fromkeys(staged.files[number] for number in numbers[np.argsort(first)].tolist())
     return list(names)
 
@@ -115,9 +115,9 @@ class StagedTexts(Collection[str]):
             kept_before = 0
             for staged in parts:
                 for number, block in enumerate(staged.block_parts()):
-                    kept = kept_before + np.cumsum(block <= DROPPED)
+                    kept = kept_before + np.cumsum(block <= Part.DROPPED)
                     kept_before = int(kept[-1])
-                    yield staged, number, (block == TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0)
+                    yield staged, number, (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0)
 
 
 def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
@@ -127,7 +127,7 @@ def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleanin
     for staged in parts:
         cleaning.read += staged.read
         pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}
-        pairs[PLACEHOLDERS] = np.flatnonzero(staged.parts == PLACEHOLDERS_DIFFER)
+        pairs[PLACEHOLDERS] = np.flatnonzero(staged.parts == Part.PLACEHOLDERS_DIFFER)
         _count(staged, pairs, cleaning)
 
 
@@ -136,9 +136,9 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     hashes = staged.exact_hashes() if rule == DUPLICATE else staged.near_hashes()
     repeated = []
     for block in _slices(len(staged)):
-        pairs = block.start + np.flatnonzero(staged.parts[block] != REPEATED)
+        pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
         repeated.append(pairs[~seen.add(hashes[pairs])])
-        staged.parts[repeated[-1]] = REPEATED
+        staged.parts[repeated[-1]] = Part.REPEATED
     return np.concatenate(repeated) if repeated else np.empty(0, dtype=np.int64)
 
 
@@ -167,11 +167,11 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
         return [], 0
     split = hold_out(lambda: chain.from_iterable(part.sentences() for part in staged), data.holdout, seed=1)
     for part, decided in zip(staged, np.split(split, ends[:-1]), strict=True):
-        part.parts[part.parts == TRAIN] = decided
-    held_out = [pair for part in staged for pair in part.pairs(HELD_OUT)]
-    return held_out, sum(part.count(DROPPED) for part in staged)
+        part.parts[part.parts == Part.TRAIN] = decided
+    held_out = [pair for part in staged for pair in part.pairs(Part.HELD_OUT)]
+    return held_out, sum(part.count(Part.DROPPED) for part in staged)
 
 
 def _slices(length: int) -> Iterator[slice]:
     """All of an array, a million items at a time."""
-    return (slice(start, start + SLICE) for start in range(0, length, SLICE))
+    return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))

@@ -12,11 +12,11 @@ import numpy as np
 
 from transduce.config.schema import DataConfig
 from transduce.preparation.prepared import is_prepared
-from transduce.preparation.staging import PLACEHOLDERS_DIFFER, Parts, StagedPairs, StagingWriter
+from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
 from transduce.text.clean import CheckedChunk, check_pairs
 from transduce.text.hashes import SeenHashes
-from transduce.text.holdout import TRAIN
+from transduce.text.holdout import Part
 from transduce.text.pairs import TREES, Pair, are_documents
 from transduce.text.placeholder_tokens import both
 from transduce.text.plain import suffixes
@@ -86,14 +86,14 @@ def _stage(chunk: CheckedChunk, data: DataConfig, seen: SeenHashes, writer: Stag
     for row, rule in enumerate(chunk.broken):
         if rule:
             writer.leave_out(rule, writer.length + int(np.searchsorted(rows, row)), chunk.pairs[row].origin)
-    writer.append(*_as_seen([chunk.pairs[row] for row in rows.tolist()], data), **hashes)
+    writer.append(*_as_seen([chunk.pairs[row] for row in rows.tolist()], data), hashes)
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
     """The pairs as the model sees them, and those whose placeholders differ."""
-    parts = np.full(len(pairs), TRAIN, dtype=np.int8)
+    parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
     texts = [both(pair.source, pair.target) for pair in pairs]
-    parts[[number for number, text in enumerate(texts) if text is None]] = PLACEHOLDERS_DIFFER
+    parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts

@@ -19,7 +19,7 @@ from transduce.preparation.second_pass import encode_part
 from transduce.preparation.staging import StagedPairs, StagingWriter
 from transduce.system.files import write_folder
 from transduce.text.clean import CHUNK, Cleaning, clean
-from transduce.text.holdout import TRAIN
+from transduce.text.holdout import Part
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.store import write_store
 from transduce.tokens.tokenizer import Tokenizer
@@ -88,5 +88,5 @@ def _rewrite(
     stream = clean(rewrite(pairs, cleaning), rules_of(data), report)
     with StagingWriter(folder, with_sentences=False) as writer:
         while chunk := list(islice(stream, CHUNK)):
-            writer.append(chunk, np.full(len(chunk), TRAIN, dtype=np.int8))
+            writer.append(chunk, np.full(len(chunk), Part.TRAIN, dtype=np.int8), {})
     return writer.finish()

@@ -10,7 +10,7 @@ folder/   texts           source and target of every pair, a line each, as the m
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress
@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from transduce.text.clean import LINES_KEPT
 from transduce.text.hashes import Bits64
-from transduce.text.holdout import SLICE, TRAIN, sentences
+from transduce.text.holdout import SLICE_ITEMS, Part, sentences
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.packed import map_file
 
-REPEATED, PLACEHOLDERS_DIFFER = 3, 4  # parts beside those of the hold-out
 INDEX = "staged.json"
 COLUMNS = ("files", "lines", "exact", "near", "sentences", "parts")
 
@@ -60,7 +59,7 @@ class Block(NamedTuple):
 class StagedPairs:
     """Staged pairs, numbered from 0 in the order of the corpus.
 
-    `parts` holds what becomes of each pair: TRAIN until something else is decided, which isn't written to the folder.
+    `parts` says what becomes of each pair; changes to it aren't written to the folder.
     """
 
     folder: Path
@@ -84,7 +83,7 @@ class StagedPairs:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def count(self, part: int = TRAIN) -> int:
+    def count(self, part: Part = Part.TRAIN) -> int:
         """The number of pairs of a part."""
         return int(np.count_nonzero(self.parts == part))
 
@@ -99,9 +98,9 @@ class StagedPairs:
     def sentences(self) -> Iterator[Bits64]:
         """The hashes of source and target of the pairs to train on, in blocks (pairs, 2)."""
         hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
-        for start in range(0, len(self), SLICE):
-            chosen = self.parts[start : start + SLICE] == TRAIN
-            block = hashes[start : start + SLICE]
+        for start in range(0, len(self), SLICE_ITEMS):
+            chosen = self.parts[start : start + SLICE_ITEMS] == Part.TRAIN
+            block = hashes[start : start + SLICE_ITEMS]
             yield block if chosen.all() else block[chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
@@ -131,14 +130,14 @@ class StagedPairs:
             np.fromfile(self.folder / "lines", "i8", end - begin, offset=8 * begin),
         )
 
-    def blocks(self, part: int = TRAIN) -> Iterator[Block]:
+    def blocks(self, part: Part = Part.TRAIN) -> Iterator[Block]:
         """The pairs of a part, in blocks; none is empty."""
         for number, parts in enumerate(self.block_parts()):
             chosen = parts == part
             if chosen.any():
                 yield self.read_block(number).where(chosen)
 
-    def pairs(self, part: int = TRAIN) -> Iterator[Pair]:
+    def pairs(self, part: Part = Part.TRAIN) -> Iterator[Pair]:
         """The pairs of a part."""
         for block in self.blocks(part):
             for source, target, file, line in zip(*block, strict=True):
@@ -167,8 +166,8 @@ class StagingWriter:
     def __exit__(self, *_: object) -> None:
         self._open_files.close()
 
-    def append(self, pairs: Sequence[Pair], parts: Parts, **hashes: Bits64) -> None:
-        """Write a block of pairs, whose texts are single lines; hashes: the columns `exact` and `near`."""
+    def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
+        """Write a block of pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
         if not pairs:
             return
         files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in pairs]

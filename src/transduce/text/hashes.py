@@ -1,4 +1,4 @@
-"""Texts by their hashes: what repeats in a corpus that does not fit into memory."""
+"""Hashes of texts, to find repetitions in a corpus that does not fit into memory."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits64 = NDArray[np.uint64]
-PARTITIONS = 16  # of hashes that are compared with each other in a sixteenth of the memory
+PARTITIONS = 16  # of the hashes: comparing within one takes a sixteenth of the memory
 
 
 def hash_text(text: str) -> bytes:
-    """8 bytes, the same in every process, unlike Python's own: what is left out may not depend on chance."""
+    """A hash of 8 bytes, equal in all processes, unlike Python's own."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -21,23 +21,23 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Hashes in parts, with equal ones in the same part: their places in ascending order, and they themselves.
+    """Hashes in partitions, with equal ones in the same partition: their places in ascending order, and the hashes.
 
-    blocks: gives all of them, in arrays of any shape that count as one behind the other; it is called for every part.
+    blocks: yields all hashes, in arrays of any shape that are taken as concatenated; it is called for every partition.
     """
     return (_part(blocks(), remainder) for remainder in range(PARTITIONS))
 
 
 def _part(blocks: Iterable[Bits64], remainder: int) -> tuple[NDArray[np.int64], Bits64]:
-    places, found, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
+    places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
     for block in blocks:
         flat = block.reshape(-1)
-        last_bytes = flat.view(np.uint8)[::8]  # as evenly spread as all of a hash
+        last_bytes = flat.view(np.uint8)[::8]  # uniformly distributed, like the whole hash
         here = np.flatnonzero(last_bytes % PARTITIONS == remainder)
         places.append(begin + here)
-        found.append(flat[here])
+        hashes.append(flat[here])
         begin += len(flat)
-    return np.concatenate(places), np.concatenate(found)
+    return np.concatenate(places), np.concatenate(hashes)
 
 
 class SeenHashes:

@@ -1,6 +1,6 @@
-"""The plan of batches: which sentences share a batch, as a pure function of lengths, budget, seed, epoch and block.
+"""The plan of batches: a pure function of lengths, budget, seed, epoch and block.
 
-Sentences of approximately the same length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
+Sentences of similar length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
 cells count EOS, so that a batch of n sentences has n * (longest + 1) cells on each side.
 """
 

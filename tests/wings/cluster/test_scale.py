@@ -33,14 +33,14 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.cluster.merge import merge_prepared
 from transduce.wings.cluster.preparing import (
-    READ,
+    READ_ROUND,
     aggregate_shards,
     encode_shard,
     is_done,
     plan_preparation,
     stage_shard,
 )
-from transduce.wings.cluster.ray_cluster import ATTEMPTS, ray_pool, read_address
+from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address
 from transduce.wings.cluster.ray_preparing import do_round, prepare_on_ray
 from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
@@ -525,14 +525,16 @@ def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tm
         return stage_shard(folder, plan, shard)
 
     with ray_pool("", 1, gpus=False) as pool:
-        with pytest.raises(UserError, match=rf"{ATTEMPTS} times of {ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"):
-            do_round(tmp_path / "shards", plan, READ, crash_at_second, pool)
-        assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
-        assert sorted(tried.read_text()) == sorted("13" + "2" * ATTEMPTS)
+        with pytest.raises(
+            UserError, match=rf"{SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"
+        ):
+            do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
+        assert [is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all()] == [True, False, True]
+        assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)
         mended.touch()
-        do_round(tmp_path / "shards", plan, READ, crash_at_second, pool)
-        assert sorted(tried.read_text()) == sorted("132" + "2" * ATTEMPTS)
-    assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
+        do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * SHARD_ATTEMPTS)
+    assert all(is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all())
 
 
 @pytest.mark.slow

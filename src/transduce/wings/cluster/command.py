@@ -29,7 +29,7 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     from transduce.wings.cluster.shards import read_plan
 
     plan = read_plan(shards)
-    if plan.kind != translating.KIND:
+    if plan.kind != translating.TRANSLATE:
         if aggregate_shards(shards, plan):
             say("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
         elif output == STANDARD_OUTPUT:

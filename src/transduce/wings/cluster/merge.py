@@ -10,8 +10,8 @@ from transduce.text.clean import Cleaning
 from transduce.tokens.store import Encoded, write_store
 from transduce.wings.cluster.preparing import (
     AGGREGATE,
-    ENCODED,
-    READ,
+    ENCODED_ROUND,
+    READ_ROUND,
     encoded_cleaning,
     encoded_part,
     is_done,
@@ -28,10 +28,10 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
 
     Raises UserError that names shards that are missing or damaged.
     """
-    missing = [shard for shard in plan.all() if not is_done(folder, plan, ENCODED, shard)]
+    missing = [shard for shard in plan.all() if not is_done(folder, plan, ENCODED_ROUND, shard)]
     require_all(folder, missing, " of the second round")
     decisions, data = read_decisions(folder), planned_data(plan)
-    rounds = [shard_folder(folder, round, shard) for round in (READ, ENCODED) for shard in plan.all()]
+    rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
     with write_folder(out) as aside:
         for path in (folder / AGGREGATE).iterdir():
             if path.name.startswith("tokenizer") or path.name == VALID:

@@ -38,8 +38,8 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
 from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
 
-KIND = "prepare"
-READ, ENCODED, AGGREGATE = "read", "encoded", "aggregate"
+PREPARE = "prepare"  # the kind of these plans
+READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
 
@@ -69,7 +69,7 @@ def plan_preparation(
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
-            raise UserError("Shards can't share the standard input; write what it holds into a file.")
+            raise UserError("Shards can't share the standard input; write it into a file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
@@ -77,7 +77,7 @@ def plan_preparation(
     languages = data.source, data.target
     return agree(
         folder,
-        KIND,
+        PREPARE,
         call,
         files,
         measure=lambda: [_count_pairs(corpus.files, languages) for corpus in data.corpora],
@@ -103,7 +103,7 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
             checker = Checker(rules_of(data), list(zip(*beginning, strict=True)))
             read_part(_part(corpus.files, languages, *cut), data, aside / _corpus(number), checker)
 
-    return _write_once(shard_folder(folder, READ, shard), plan, write)
+    return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
 
 def aggregate_shards(folder: Path, plan: Plan) -> bool:
@@ -113,7 +113,7 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
     """
     if is_whole(folder / AGGREGATE, plan):
         return False
-    missing = [shard for shard in plan.all() if not is_done(folder, plan, READ, shard)]
+    missing = [shard for shard in plan.all() if not is_done(folder, plan, READ_ROUND, shard)]
     require_all(folder, missing, " of the first round")
     return _write_once(folder / AGGREGATE, plan, lambda aside: _aggregate(folder, plan, aside))
 
@@ -131,17 +131,17 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
             blocks = encode_part(staged, files, tokenizer, data.max_length, cleaning)
             _write_encoded(aside / _corpus(number), blocks, cleaning)
 
-    return _write_once(shard_folder(folder, ENCODED, shard), plan, write)
+    return _write_once(shard_folder(folder, ENCODED_ROUND, shard), plan, write)
 
 
 def staged_part(folder: Path, shard: Shard, corpus: int) -> StagedPairs:
     """What the first pass wrote of a shard's part of a corpus."""
-    return StagedPairs.open(shard_folder(folder, READ, shard) / _corpus(corpus))
+    return StagedPairs.open(shard_folder(folder, READ_ROUND, shard) / _corpus(corpus))
 
 
 def encoded_part(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]:
     """What the second pass wrote of a shard's part of a corpus."""
-    path = shard_folder(folder, ENCODED, shard) / _corpus(corpus) / BLOCKS
+    path = shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / BLOCKS
     with path.open("rb") as file:
         while file.tell() < path.stat().st_size:
             source, target = (Rows(np.load(file), np.load(file)) for _ in range(2))
@@ -150,7 +150,7 @@ def encoded_part(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]:
 
 def encoded_cleaning(folder: Path, shard: Shard, corpus: int) -> Cleaning:
     """What the second pass left out of a shard's part of a corpus."""
-    return _read_cleaning(shard_folder(folder, ENCODED, shard) / _corpus(corpus) / CLEANING)
+    return _read_cleaning(shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / CLEANING)
 
 
 def read_decisions(folder: Path) -> Decisions:

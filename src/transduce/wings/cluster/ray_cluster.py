@@ -16,7 +16,7 @@ from transduce.system.machine import cores
 from transduce.wings.cluster.shards import Plan, Shard, check_version
 
 LOCAL, CLIENT = "ray", "ray://"
-ATTEMPTS = 4  # per shard: a worker may die for reasons that lie elsewhere
+SHARD_ATTEMPTS = 4  # per shard: a worker may die for reasons that lie elsewhere
 OBJECT_STORE_BYTES = 160 << 20  # Ray wants at least 75 MiB
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -90,7 +90,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
     """Call `do` with every task's shard and arguments, in workers; yields each shard when it is done.
 
-    A shard whose worker dies is given to another one, at most ATTEMPTS times in all. Raises UserError that a task
+    A shard whose worker dies is given to another one, at most SHARD_ATTEMPTS times in all. Raises UserError that a task
     raises, at once, and for shards that were given up, in the end. things: what the plan shares out, for that error.
     """
     import ray
@@ -116,7 +116,7 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
         except ray.exceptions.RayTaskError:
             raise
         except ray.exceptions.RayError:  # the worker died
-            if attempts[shard] < ATTEMPTS:
+            if attempts[shard] < SHARD_ATTEMPTS:
                 again.append(task)
             else:
                 given_up.append(shard)
@@ -127,8 +127,8 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
-            f"The worker died {ATTEMPTS} times of {ATTEMPTS} at shard {named}: something there crashes it, or memory "
-            "is short. Remove the cause and start the same command again, which keeps all other shards."
+            f"The worker died {SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard {named}: something there crashes it, "
+            "or memory is short. Remove the cause and start the same command again, which keeps all other shards."
         )
 
 

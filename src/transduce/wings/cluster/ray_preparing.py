@@ -11,8 +11,8 @@ from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
 from transduce.wings.cluster.merge import merge_prepared
 from transduce.wings.cluster.preparing import (
-    ENCODED,
-    READ,
+    ENCODED_ROUND,
+    READ_ROUND,
     aggregate_shards,
     encode_shard,
     is_done,
@@ -50,9 +50,9 @@ def prepare_on_ray(
             data, folder, shards or (lambda _: chosen), vocab_size=vocab_size, vocabulary=vocabulary
         )
         say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
-        do_round(folder, plan, READ, stage_shard, pool)
+        do_round(folder, plan, READ_ROUND, stage_shard, pool)
         aggregate_shards(folder, plan)
-        do_round(folder, plan, ENCODED, encode_shard, pool)
+        do_round(folder, plan, ENCODED_ROUND, encode_shard, pool)
     prepared = merge_prepared(folder, plan, out)
     shutil.rmtree(folder)
     return prepared

@@ -27,7 +27,7 @@ from transduce.wings.cluster.translating import (
 )
 
 MAX_SHARD_CHUNKS = 4  # what is translated again when a worker dies
-SHARDS_PER_WORKER = 4  # at least, if the text is long enough, so that all workers end at about the same time
+MIN_SHARDS_PER_WORKER = 4  # at least, if the text is long enough, so that all workers end at about the same time
 
 
 def translate_on_ray(
@@ -59,7 +59,7 @@ def translate_on_ray(
 def shards_for(lines: int, workers: int) -> int:
     """How many shards to make of a file: small enough to be done again, enough for all workers."""
     chunks = max(1, -(-lines // CHUNK))
-    return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
+    return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), MIN_SHARDS_PER_WORKER * workers))
 
 
 def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
