@@ -132,7 +132,7 @@ def serving(model: Path, log: Path, *options: str, script: str = START) -> Itera
     command = [sys.executable, "-c", script, "serve", str(model), "--port", "0", "--engine", "torch", *options]
     with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as process:
         try:
-            while not (found := re.search(r"Listening at http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
+            while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
                 assert process.poll() is None, log.read_text("utf-8")
                 time.sleep(0.05)
             server = Server(process, int(found[1]), log)

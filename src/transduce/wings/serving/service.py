@@ -150,7 +150,7 @@ def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) ->
     """The sentences of texts, and the tokens of each."""
     lengths = _lengths(served.translator)
     positions = served.translator.engine.max_positions
-    longest = min(served.longest, positions - 1 if positions else served.longest)
+    longest = min(served.max_length, positions - 1 if positions else served.max_length)
     stand_ins = served.translator.tokenizer.has_stand_ins
     plan = Plan(texts, served.direction.source, kinds=kinds, lengths=lengths, longest=longest, stand_ins=stand_ins)
     return plan, lengths(plan.sentences)
