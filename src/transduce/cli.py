@@ -58,7 +58,7 @@ COMMANDS = {
     "export": Command("transduce.wings.export.export_command:export", "Write a model for another program."),
     "import": Command("transduce.wings.export.import_command:import_model", "Read a Marian or OPUS-MT model."),
     "attention": Command("transduce.wings.inspection.command:attention", "Show attention and search of a sentence."),
-    "parse": Command("transduce.wings.paper.parse_command:parse", "Parse sentences into constituency trees."),
+    "parse": Command("transduce.wings.parsing.parse_command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
         "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."
     ),
@@ -111,7 +111,8 @@ def application(*, bare: bool = False) -> cyclopts.App:
         print_error=False,
         result_action="return_value",
     )
-    groups = {name: cyclopts.Group.create_ordered(title) for title, names in GROUPS.items() for name in names}
+    titles = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
+    groups = {name: titles[title] for title, names in GROUPS.items() for name in names}
     for place, (name, command) in enumerate(COMMANDS.items()):
         summary = command.summary if bare else None
         app.command(command.function, name=name, help=summary, group=groups.get(name), sort_key=place)
