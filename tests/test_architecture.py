@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.documents", "wings.inspection"},
+    {"wings.documents", "wings.families", "wings.inspection", "wings.parsing"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},
@@ -30,8 +30,6 @@ WINGS = [  # which wing may use which: one below it
 ORDER = [*FLOORS, *WINGS]
 # What of the core still reaches into a wing. Registries are to replace each of these.
 INTO_WINGS = {
-    ("commands.evaluate", "wings.paper.trees_command"),
-    ("commands.evaluate", "wings.paper.paper_bleu"),
     ("commands.prepare", "wings.cluster.preparing"),
     ("commands.prepare", "wings.cluster.ray_cluster"),
     ("commands.prepare", "wings.cluster.ray_preparing"),
@@ -43,15 +41,12 @@ INTO_WINGS = {
     ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
     ("decoding.documents", "wings.documents.document"),
     ("decoding.documents", "wings.documents.reading"),
-    ("decoding.engines.support", "wings.paper.trees"),
     ("decoding.loading", "wings.export.onnx_engine"),
-    ("decoding.loading", "wings.paper.trees"),
-    ("preparation.prepare", "wings.paper.trees"),
     ("text.pairs", "wings.documents.parallel_documents"),
     ("text.pairs", "wings.documents.po"),
     ("text.pairs", "wings.documents.tmx_pairs"),
     ("text.pairs", "wings.documents.xliff"),
-    ("text.pairs", "wings.paper.trees"),
+    ("text.pairs", "wings.parsing.trees"),
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {

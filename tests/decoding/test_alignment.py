@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from command_line import run
 from transduce import model_folder
+from transduce.config.families import FAMILIES
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.alignment import SHARE, Link, find_links
 from transduce.decoding.engines.attention import (
@@ -33,7 +34,7 @@ from transduce.decoding.loading import load
 from transduce.decoding.translator import BLANK, Translator
 from transduce.decoding.words import words
 from transduce.model.batch import make_batch
-from transduce.model.build import KINDS, build
+from transduce.model.build import build
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
@@ -183,7 +184,7 @@ def test_links_by_hand():
     assert find_links(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAMILIES)
 def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind):
     options = {"convolutions": ()} if kind == "convolutional" else {}
     translator = Translator(TorchEngine([lively(model_config(bpe, kind=kind, **options))]), bpe, CONFIG)
@@ -350,7 +351,7 @@ def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys
         assert plain["text"] == full["text"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAMILIES)
 def test_what_is_attended_to_is_a_distribution_over_the_source(bpe, kind):
     sources, targets = pairs_of(bpe, 5)
     layers = source_attention(lively(model_config(bpe, kind=kind)), make_batch(sources, targets))

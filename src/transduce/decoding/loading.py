@@ -16,8 +16,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import say
 from transduce.system.machine import cores, keep_memory
+from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.paper.trees import are_of_trees
 
 if TYPE_CHECKING:
     import torch

@@ -19,7 +19,7 @@ from transduce.text.plain import (
     without_byte_order_mark,
 )
 from transduce.text.tsv import read_tsv
-from transduce.wings.paper.trees import linearise, marked_tags, marked_words, read_trees, simplify
+from transduce.wings.parsing.trees import linearise, marked_tags, marked_words, read_trees, simplify
 
 __all__ = ["Origin", "Pair", "read_lines", "read_pairs"]
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transduce.corpus import phrasebook
 
 from command_line import run
 from corpora import write_texts
@@ -65,6 +64,7 @@ from transduce.wings.corpora.doctor import audit as examination
 from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import Mended, check_form
+from transduce.wings.demo import phrasebook
 from transduce.wings.export.exporting import export
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair

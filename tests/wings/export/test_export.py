@@ -42,7 +42,7 @@ from transduce.wings.export import exporting, huggingface, importing, marian, pa
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.paper.trees import ALL_MARKS
+from transduce.wings.parsing.trees import ALL_MARKS
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},

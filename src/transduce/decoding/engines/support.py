@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from transduce.config.schema import RunConfig
 from transduce.system.errors import UserError
-from transduce.wings.paper.trees import are_of_trees
+from transduce.text.tree_symbols import are_of_trees
 
 JOINT = "tokenizer.model"  # of a model folder, where one SentencePiece model serves both sides
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]

@@ -11,49 +11,12 @@ from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.plain import read_lines, without_byte_order_mark
-from transduce.wings.paper.trees import (
-    CLOSE,
-    OPEN,
-    TRACE,
-    MalformedTreeError,
-    Tree,
-    category,
-    delinearise,
-    linearise,
-    parse_trees,
-)
+from transduce.text.tree_symbols import CLOSE, OPEN
+from transduce.wings.parsing.evalb import COLLINS, Parameters
+from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
 
 Status = Literal["valid", "error", "skipped"]
 QUOTES = ("'", '"', "/")  # words that parsers tag as punctuation or not
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What a parameter file says; the defaults are those of COLLINS.prm, the usual one for the Wall Street Journal.
-
-    (With the other names that roots go by: no label, ROOT, S1.)
-    """
-
-    labelled: bool = True
-    cutoff: int = 40  # words of a short sentence
-    deleted: frozenset[str] = frozenset(("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", "."))
-    deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
-    quotes: frozenset[str] = frozenset()  # tags of a word in QUOTES that may be put back, see `_put_back`
-    equal_labels: frozenset[tuple[str, str]] = frozenset((("ADVP", "PRT"),))
-    equal_words: frozenset[tuple[str, str]] = frozenset()
-
-    def same_label(self, one: str, other: str) -> bool:
-        """Whether two labels, or tags, count as the same."""
-        return one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
-
-    def same_word(self, one: str, other: str) -> bool:
-        """Whether two words count as the same."""
-        return one == other or (one, other) in self.equal_words or (other, one) in self.equal_words
-
-    def deletes(self, label: str) -> bool:
-        """Whether brackets with this label don't count."""
-        return any(self.same_label(label, deleted) for deleted in self.deleted)
 
 
 class Row(NamedTuple):
@@ -71,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Sums over sentences, and what is made of them, in per cent; nan where there is nothing to divide by."""
+    """Sums over sentences, of the valid ones from `matched` on."""
 
     sentences: int
     errors: int
@@ -88,44 +51,18 @@ class Summary(NamedTuple):
     crossed_twice: int  # sentences with at most two crossing brackets
 
     @property
-    def recall(self) -> float:
-        """Brackets of the gold trees that were found."""
-        return _percent(self.matched, self.gold)
-
-    @property
-    def precision(self) -> float:
-        """Brackets found that are right."""
-        return _percent(self.matched, self.test)
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return _percent(2 * self.matched, self.gold + self.test) if self.matched else math.nan
-
-    @property
-    def complete_match(self) -> float:
-        """Sentences without a mistake."""
-        return _percent(self.complete, self.valid)
-
-    @property
-    def average_crossing(self) -> float:
-        """Crossing brackets a sentence; not in per cent."""
-        return self.crossing / self.valid if self.valid else math.nan
-
-    @property
-    def no_crossing(self) -> float:
-        """Sentences without a crossing bracket."""
-        return _percent(self.uncrossed, self.valid)
-
-    @property
-    def two_or_less_crossing(self) -> float:
-        """Sentences with at most two."""
-        return _percent(self.crossed_twice, self.valid)
-
-    @property
-    def tagging(self) -> float:
-        """Tags that are right."""
-        return _percent(self.tags, self.words)
+    def figures(self) -> dict[str, float]:
+        """What EVALB prints, by its names, in per cent but for the average; nan where there is nothing to divide by."""
+        return {
+            "recall": _percent(self.matched, self.gold),
+            "precision": _percent(self.matched, self.test),
+            "F1": _percent(2 * self.matched, self.gold + self.test) if self.matched else math.nan,
+            "complete match": _percent(self.complete, self.valid),
+            "average crossing": self.crossing / self.valid if self.valid else math.nan,
+            "no crossing": _percent(self.uncrossed, self.valid),
+            "2 or less crossing": _percent(self.crossed_twice, self.valid),
+            "tagging": _percent(self.tags, self.words),
+        }
 
 
 class BracketScores(NamedTuple):
@@ -137,7 +74,7 @@ class BracketScores(NamedTuple):
     cutoff: int
 
 
-def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = Parameters()) -> BracketScores:
+def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
     """Compare two sequences of lines, each a tree; raises UserError for unequal numbers of them, or a bad gold tree."""
     rows = []
     for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
@@ -151,7 +88,7 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
     return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
 
 
-def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = Parameters()) -> Tree:
+def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
     """The parse, with the gold tag above each word that only one of the two trees calls punctuation.
 
     EVALB leaves punctuation out, tree by tree, and then calls what has other words an error and counts nothing of it.
@@ -206,35 +143,6 @@ def summarise(rows: Sequence[Row]) -> Summary:
         complete=sum(row.matched == row.gold == row.test for row in valid),
         uncrossed=sum(row.crossing == 0 for row in valid),
         crossed_twice=sum(row.crossing <= 2 for row in valid),
-    )
-
-
-def read_parameters(file: str) -> Parameters:
-    """A parameter file of EVALB; raises UserError that names file and line."""
-    sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
-    pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
-    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # the last two change no score
-    for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
-        if line.startswith("#") or len(line.strip()) < 3:
-            continue
-        name, *values = line.split()
-        if name in sets and len(values) == 1:
-            sets[name].add(values[0])
-        elif name in pairs and len(values) == 2:
-            pairs[name].add((values[0], values[1]))
-        elif name in numbers and len(values) == 1 and values[0].isdecimal():
-            numbers[name] = int(values[0])
-        else:
-            known = ", ".join([*sets, *pairs, *numbers])
-            raise UserError(f"{file}, line {number}: '{line.strip()}' is no parameter of EVALB ({known}).")
-    return Parameters(
-        labelled=bool(numbers["LABELED"]),
-        cutoff=numbers["CUTOFF_LEN"],
-        deleted=frozenset(sets["DELETE_LABEL"]),
-        deleted_for_length=frozenset(sets["DELETE_LABEL_FOR_LENGTH"]),
-        quotes=frozenset(sets["QUOTE_LABEL"]),
-        equal_labels=frozenset(pairs["EQ_LABEL"]),
-        equal_words=frozenset(pairs["EQ_WORD"]),
     )
 
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
+from transduce.model.build import draw_convolution
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
 from transduce.model.seq2seq import Seq2Seq, State
@@ -40,6 +41,10 @@ class Block(nn.Module):
         self.enter, self.leave = nn.Linear(config.d_model, inner), nn.Linear(inner, config.d_model)
         self.conv = nn.Conv1d(inner, inner, config.kernel_size, dilation=dilation)
         self.dropout = Dropout(config.dropout)
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Variance 2 / inputs, as a ReLU needs it."""
+        draw_convolution(self.conv, 2, generator)
 
     def before(self, x: Tensor) -> Tensor:
         """(r, t, d_model) -> what the convolution reads (r, t, d)."""

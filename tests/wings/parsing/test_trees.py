@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from transduce.system.errors import UserError
-from transduce.wings.paper.trees import (
+from transduce.wings.parsing.trees import (
     TRACE,
     MalformedTreeError,
     Tree,

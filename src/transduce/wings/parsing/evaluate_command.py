@@ -11,11 +11,11 @@ from transduce.config.schema import parse_assignments
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.plain import read_lines, without_byte_order_mark
-from transduce.wings.paper.trees import ROOTS, read_trees
+from transduce.wings.parsing.trees import ROOTS, read_trees
 
 if TYPE_CHECKING:
-    from transduce.wings.paper.brackets import BracketScores, Summary
-    from transduce.wings.paper.parser import Measured
+    from transduce.wings.parsing.brackets import BracketScores, Summary
+    from transduce.wings.parsing.parser import Measured
 
 
 def evaluate_trees(
@@ -28,7 +28,8 @@ def evaluate_trees(
     assignments: Sequence[str],
 ) -> None:
     """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
-    from transduce.wings.paper.brackets import Parameters, read_parameters, score_brackets
+    from transduce.wings.parsing.brackets import score_brackets
+    from transduce.wings.parsing.evalb import Parameters, read_parameters
 
     parameters = read_parameters(str(evalb)) if evalb else Parameters()
     if len(arguments) != (1 if hypothesis else 2):
@@ -43,7 +44,7 @@ def evaluate_trees(
         scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
-        from transduce.wings.paper.parser import Parser, measure
+        from transduce.wings.parsing.parser import Parser, measure
 
         if output:
             check_output(output, [arguments[-1]])
@@ -60,26 +61,13 @@ def evaluate_trees(
         _print(scores, measured)
 
 
-def _figures(summary: "Summary") -> dict[str, float]:
-    return {
-        "recall": summary.recall,
-        "precision": summary.precision,
-        "F1": summary.f1,
-        "complete match": summary.complete_match,
-        "average crossing": summary.average_crossing,
-        "no crossing": summary.no_crossing,
-        "2 or less crossing": summary.two_or_less_crossing,
-        "tagging": summary.tagging,
-    }
-
-
 def _shown(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2f}"
 
 
 def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any]:
     def plain(summary: "Summary") -> dict[str, Any]:
-        return summary._asdict() | _figures(summary)
+        return summary._asdict() | summary.figures
 
     whole: dict[str, Any] = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
     if measured:
@@ -93,13 +81,14 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
     rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
     for name in ("sentences", "errors", "skipped", "valid"):
         rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
-    all_figures, short_figures = map(_figures, columns)
+    all_figures, short_figures = scores.all.figures, scores.short.figures
     rows += [(name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()]
     print_table(rows)
     for number, row in enumerate(scores.rows, start=1):
         if row.status == "error":
             print(f"tree {number}: {row.reason}")
     if measured:
-        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {_shown(measured.agreed.all.f1)}.")
+        agreed = _shown(measured.agreed.all.figures["F1"])
+        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {agreed}.")
         share = measured.changed / len(scores.rows)
         print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

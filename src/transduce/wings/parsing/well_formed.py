@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import EOS
-from transduce.wings.paper.trees import CLOSE, MARKS, OPEN, mark
+from transduce.text.tree_symbols import CLOSE, NUM_MARKS, OPEN, mark
 
 OTHER, OPENS, CLOSES, TAGS, MARK = range(5)  # kinds of pieces; MARK + i is mark i
 
 
 def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
     """(v,) what each piece is in a tree; pieces that are none of the symbols are OTHER and never produced."""
-    known, marks = set(symbols), {mark(place): MARK + place for place in range(MARKS)}
+    known, marks = set(symbols), {mark(place): MARK + place for place in range(NUM_MARKS)}
 
     def kind(piece: str) -> int:
         symbol = piece.removeprefix("\u2581")

@@ -10,10 +10,11 @@ from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator, shared_tokenizer
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
-from transduce.wings.paper.brackets import BracketScores, Parameters, agree_on_punctuation, score_brackets
-from transduce.wings.paper.trees import (
+from transduce.text.tree_symbols import are_of_trees
+from transduce.wings.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
+from transduce.wings.parsing.evalb import Parameters
+from transduce.wings.parsing.trees import (
     Tree,
-    are_of_trees,
     delinearise,
     linearise,
     marked_tags,
@@ -21,7 +22,7 @@ from transduce.wings.paper.trees import (
     simplify,
     without_marks,
 )
-from transduce.wings.paper.well_formed import WellFormed, kinds_of
+from transduce.wings.parsing.well_formed import WellFormed, kinds_of
 
 
 class Parse(NamedTuple):

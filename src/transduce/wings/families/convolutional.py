@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
+from transduce.model.build import draw_convolution
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions
 from transduce.model.recording import record_attention
@@ -55,6 +56,10 @@ class GatedConvolution(nn.Module):
         self.conv = nn.Conv1d(shape.inputs, 2 * shape.channels, shape.kernel)
         self.shortcut = nn.Linear(shape.inputs, shape.channels) if shape.inputs != shape.channels else nn.Identity()
         self.dropout = Dropout(dropout)
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Variance 4 / inputs, as a gated linear unit needs it (section 3.5 of ConvS2S)."""
+        draw_convolution(self.conv, 4, generator)
 
     def forward(self, window: Tensor) -> Tensor:
         """(r, t + kernel - 1, inputs) -> (r, t, channels)."""

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
+from transduce.text.tree_symbols import CLOSE, OPEN, mark
 
 TRACE = "-NONE-"
 ROOTS = ("", "ROOT", "TOP", "S1")  # labels that say nothing
-OPEN, CLOSE = "(", ")"  # of linearised trees
-MARKS = 32  # of words, before they begin again
 TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
 
 
@@ -200,17 +199,6 @@ def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
     return open_nodes[0][1][0]
 
 
-def mark(place: int) -> str:
-    """What stands before the word in this place, from 0, and before its tag: "0)" to "31)", which no tree can hold.
-
-    Marks are ours: without them a model has to count the words that it has passed.
-    """
-    return f"{place % MARKS})"
-
-
-ALL_MARKS = " ".join(map(mark, range(MARKS)))
-
-
 def marked_words(words: Iterable[str]) -> str:
     """The source: each word behind its mark."""
     return " ".join(f"{mark(place)} {word}" for place, word in enumerate(words))
@@ -222,11 +210,6 @@ def marked_tags(symbols: Iterable[str]) -> str:
     return " ".join(
         symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places))} {symbol}" for symbol in symbols
     )
-
-
-def are_of_trees(symbols: Iterable[str]) -> bool:
-    """Whether the symbols of a vocabulary are those of marked trees."""
-    return {CLOSE, *ALL_MARKS.split(" ")} <= set(symbols)
 
 
 def without_marks(text: str) -> list[str]:

@@ -7,16 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transduce.system.errors import UserError
-from transduce.wings.paper.brackets import (
-    Parameters,
-    Row,
-    agree_on_punctuation,
-    compare,
-    read_parameters,
-    score_brackets,
-    summarise,
-)
-from transduce.wings.paper.trees import TRACE, Tree, delinearise, linearise
+from transduce.wings.parsing.brackets import Row, agree_on_punctuation, compare, score_brackets, summarise
+from transduce.wings.parsing.evalb import Parameters, read_parameters
+from transduce.wings.parsing.trees import TRACE, Tree, delinearise, linearise
 from trees import trees
 
 PLAIN = Parameters(equal_labels=frozenset())
@@ -114,13 +107,13 @@ def test_sums_and_what_is_made_of_them():
     scores = score_brackets(
         [GOLD, GOLD, GOLD, GOLD], [GOLD, "(S (NP (DT The)) (VP (NN dog) (VBZ sees) (NP (PRP it))))", "", "(X"]
     )
-    found = scores.all
+    found, figures = scores.all, scores.all.figures
     assert scores.short == found and len(scores.rows) == 4
     assert (found.valid, found.errors, found.skipped) == (2, 1, 1)
-    assert found.recall == 100 * 6 / 8 and found.precision == 100 * 6 / 8 and found.f1 == pytest.approx(75)
-    assert found.complete_match == 50 and found.average_crossing == 0.5 and found.no_crossing == 50
-    assert found.two_or_less_crossing == 100 and found.tagging == 100
-    assert math.isnan(summarise([]).f1)
+    assert figures["recall"] == figures["precision"] == 100 * 6 / 8 and figures["F1"] == pytest.approx(75)
+    assert figures["complete match"] == 50 and figures["average crossing"] == 0.5 and figures["no crossing"] == 50
+    assert figures["2 or less crossing"] == 100 and figures["tagging"] == 100
+    assert all(map(math.isnan, summarise([]).figures.values()))
 
 
 def test_unequal_numbers_of_trees_and_bad_gold_trees_are_refused():

@@ -36,7 +36,7 @@ def parse(
     given = parse_assignments(assignments)
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
     from transduce.text.plain import read_lines, without_byte_order_mark
-    from transduce.wings.paper.parser import Parser
+    from transduce.wings.parsing.parser import Parser
 
     check_output(output, [input])
     if suffixes(input)[0] == TREES:

@@ -15,11 +15,11 @@ from transduce import model_folder
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import beam_search
 from transduce.system.errors import UserError
+from transduce.text.tree_symbols import ALL_MARKS
 from transduce.training.run import train
 from transduce.wings.demo.phrasebook.sampling import sentences
-from transduce.wings.paper.parser import Parser
-from transduce.wings.paper.trees import (
-    ALL_MARKS,
+from transduce.wings.parsing.parser import Parser
+from transduce.wings.parsing.trees import (
     delinearise,
     linearise,
     marked_tags,
@@ -28,7 +28,7 @@ from transduce.wings.paper.trees import (
     simplify,
     without_marks,
 )
-from transduce.wings.paper.well_formed import WellFormed, kinds_of
+from transduce.wings.parsing.well_formed import WellFormed, kinds_of
 
 PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-", "▁0)", "▁1)"]
 MARKED = ["0)", "1)"]

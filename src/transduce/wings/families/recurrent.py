@@ -10,19 +10,45 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transduce.config.schema import PAD, ModelConfig
-from transduce.model.attention import Additive, attend_with_scores, dot_products
+from transduce.model.attention import attend_with_scores, dot_products
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
+from transduce.model.variants import Additive
 
-CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 RESIDUAL_FROM = 2  # layers below it, counted from 0, have no residual connection (section 3.1 of GNMT)
 
 Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its cell, of a GRU its output
 
 
-def in_float32(rnn: nn.LSTM | nn.GRU, x: Any, hidden: Any = None) -> Any:
+class Gates(nn.RNNBase):
+    """A recurrent layer of PyTorch that draws its initial weights gate by gate."""
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Xavier's for each gate; an LSTM begins by remembering (forget gates of 1; Jozefowicz et al., 2015)."""
+        for name, weight in self.named_parameters():
+            if weight.dim() == 2:
+                for gate in weight.detach().split(self.hidden_size):
+                    nn.init.xavier_uniform_(gate, generator=generator)
+            else:
+                nn.init.zeros_(weight)
+                if isinstance(self, nn.LSTM) and name.startswith("bias_ih"):
+                    nn.init.ones_(weight.detach()[self.hidden_size : 2 * self.hidden_size])
+
+
+class LSTM(Gates, nn.LSTM):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
+
+
+class GRU(Gates, nn.GRU):
+    """Gated recurrent units (Cho et al., 2014)."""
+
+
+CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
+
+
+def in_float32(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
     """What `rnn` makes of a tensor or packed sequence; on CUDA in float32, for autocast would take float16."""
     if not x.is_cuda:
         return rnn(x, hidden)

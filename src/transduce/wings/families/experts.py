@@ -43,23 +43,3 @@ class Experts(nn.Module):
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
         back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), a token's side by side
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)
-
-
-def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """The feed-forward layer number `layer`, from 0, of a stack: experts or the paper's own."""
-    sparse = config.experts and (not config.expert_layers or layer + 1 in config.expert_layers)
-    return Experts(config) if sparse else FeedForward(config)
-
-
-def balance_loss(routings: list[Routing]) -> Tensor:
-    """The mean over layers of e * sum over experts of (share of the tokens) * (mean probability): 1 if all are even.
-
-    (Fedus et al., 2022, equation 4, for k experts a token.) Padding counts like other tokens; of an update in several
-    micro-batches it is the mean over these.
-    """
-    losses = []
-    for probabilities, chosen in routings:
-        experts = probabilities.size(-1)
-        shares = torch.bincount(chosen.flatten(), minlength=experts) / chosen.numel()
-        losses.append(experts * (shares * probabilities.mean(dim=0)).sum())
-    return torch.stack(losses).mean()
