@@ -41,17 +41,10 @@ INTO_WINGS = {
     ("commands.translate", "wings.cluster.shards"),
     ("commands.translate", "wings.cluster.translating"),
     ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
-    ("decoding.documents", "wings.documents.document"),
-    ("decoding.documents", "wings.documents.reading"),
     ("decoding.engines.support", "wings.paper.trees"),
     ("decoding.loading", "wings.export.onnx_engine"),
     ("decoding.loading", "wings.paper.trees"),
     ("preparation.prepare", "wings.paper.trees"),
-    ("text.pairs", "wings.documents.parallel_documents"),
-    ("text.pairs", "wings.documents.po"),
-    ("text.pairs", "wings.documents.tmx_pairs"),
-    ("text.pairs", "wings.documents.xliff"),
-    ("text.pairs", "wings.paper.trees"),
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
@@ -64,6 +57,7 @@ OPTIONAL = {
     "zstandard",
     "tensorboard",
     "babel",
+    "babel.messages.plurals",
     "fastapi",
     "onnx",
     "onnxruntime",
@@ -87,10 +81,6 @@ LATE = {  # a line is translated at once: without torch by a fast engine, and wi
     ("decoding.engines.ct2.cache", "decoding.engines.ct2.build"),
     ("decoding.engines.support", "tokens.tokenizer"),
     ("decoding.lines", "decoding.documents"),
-    ("text.pairs", "wings.documents.parallel_documents"),
-    ("text.pairs", "wings.documents.tmx_pairs"),
-    ("text.pairs", "wings.documents.po"),
-    ("text.pairs", "wings.documents.xliff"),
 }
 
 
