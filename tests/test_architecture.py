@@ -39,14 +39,7 @@ INTO_WINGS = {
     ("commands.translate", "wings.cluster.shards"),
     ("commands.translate", "wings.cluster.translating"),
     ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
-    ("decoding.documents", "wings.documents.document"),
-    ("decoding.documents", "wings.documents.reading"),
     ("decoding.loading", "wings.export.onnx_engine"),
-    ("text.pairs", "wings.documents.parallel_documents"),
-    ("text.pairs", "wings.documents.po"),
-    ("text.pairs", "wings.documents.tmx_pairs"),
-    ("text.pairs", "wings.documents.xliff"),
-    ("text.pairs", "wings.parsing.trees"),
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
@@ -59,6 +52,7 @@ OPTIONAL = {
     "zstandard",
     "tensorboard",
     "babel",
+    "babel.messages.plurals",
     "fastapi",
     "onnx",
     "onnxruntime",
@@ -82,10 +76,6 @@ LATE = {  # a line is translated at once: without torch by a fast engine, and wi
     ("decoding.engines.ct2.cache", "decoding.engines.ct2.build"),
     ("decoding.engines.support", "tokens.tokenizer"),
     ("decoding.lines", "decoding.documents"),
-    ("text.pairs", "wings.documents.parallel_documents"),
-    ("text.pairs", "wings.documents.tmx_pairs"),
-    ("text.pairs", "wings.documents.po"),
-    ("text.pairs", "wings.documents.xliff"),
 }
 
 

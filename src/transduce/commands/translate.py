@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from transduce.decoding.lines import Flags, Form
     from transduce.decoding.translator import Translation, Translator
 
-DOCUMENTS = (".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")  # others are lines
 MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations don't have all tags and placeholders exactly once",
@@ -90,14 +89,14 @@ def translate(
     from transduce.decoding.glossary import read_glossary
     from transduce.decoding.lines import Form
     from transduce.decoding.loading import load  # too slow for --help
+    from transduce.text.formats import format_of
     from transduce.text.plain import read_lines, suffixes
 
     if not shard:
         check_output(output, [input, *([str(glossary)] if glossary else [])])
     form = Form(n_best, sentences, alignment, json)
-    suffix, compression = suffixes(input)
-    is_document = suffix in DOCUMENTS
-    if is_document and compression:
+    is_document = format_of(input).is_document
+    if is_document and suffixes(input)[1]:
         raise UserError(f"{input} is a compressed document; unpack it first.")
     if is_document and (json or alignment or n_best > 1 or sentences):
         raise UserError(

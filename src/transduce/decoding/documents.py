@@ -12,6 +12,8 @@ from typing import NamedTuple
 from transduce.decoding.alignment import Link
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import CHUNK, Scored, Translation, Translator
+from transduce.text.formats import read_document
+from transduce.text.inline import TextKind
 from transduce.text.markup import speller
 from transduce.text.placeholder_tokens import both, stand_in, strays
 from transduce.text.placeholders import (
@@ -30,8 +32,6 @@ from transduce.text.placeholders import (
 )
 from transduce.text.placing import copied, restore
 from transduce.text.segments import Segments, join, shorten, split, whole
-from transduce.wings.documents.document import Kind
-from transduce.wings.documents.reading import read_document
 
 # Flags of what needs a look, beside those that a sentence has.
 LOST = "placeholders"  # not everything that isn't text is in the translation exactly once
@@ -71,7 +71,7 @@ class _Text(NamedTuple):
     """A text: its parts and what is between them."""
 
     source: str
-    kind: Kind
+    kind: TextKind
     spell: Callable[[str], str]  # how what isn't markup is written
     gaps: list[str]
     parts: list[_Part]
@@ -91,7 +91,7 @@ class Plan:
         texts: Sequence[str],
         language: str | None,
         *,
-        kinds: Sequence[Kind] | None = None,
+        kinds: Sequence[TextKind] | None = None,
         lengths: Lengths | None = None,
         longest: int | None = None,
         stand_ins: bool = False,
@@ -143,7 +143,7 @@ class Plan:
         return [_assembled(text, translations, n_best) for text in self._texts]
 
     def _text(
-        self, text: str, kind: Kind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
+        self, text: str, kind: TextKind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
     ) -> _Text:
         """Take a text apart, and put its sentences to the others."""
         in_parts = {begin for spans in parts if len(spans) > 1 for begin, _ in spans}
@@ -175,7 +175,7 @@ def translate_texts(
     texts: Sequence[str],
     language: str | None,
     *,
-    kinds: Sequence[Kind] | None = None,
+    kinds: Sequence[TextKind] | None = None,
     n_best: int = 1,
     align: bool = False,
     glossary: Sequence[Term] = (),
@@ -233,7 +233,7 @@ def translate_paragraphs(
     lines: Iterable[str],
     language: str | None,
     *,
-    kinds: Iterable[Kind] = repeat("plain"),
+    kinds: Iterable[TextKind] = repeat("plain"),
     n_best: int = 1,
     align: bool = False,
     glossary: Sequence[Term] = (),

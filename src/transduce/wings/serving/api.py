@@ -20,8 +20,8 @@ from starlette.requests import ClientDisconnect
 from transduce.decoding.glossary import Term
 from transduce.decoding.translator import Translation
 from transduce.system.errors import UserError
+from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
-from transduce.wings.documents.reading import SUFFIXES
 from transduce.wings.serving.access import SERVER_ERROR, AccessControl
 from transduce.wings.serving.batching import QueueFullError
 from transduce.wings.serving.downloads import Downloads
@@ -169,7 +169,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "suggestions": False,
             "filesTranslation": True,
             "fileLimit": limits.document,  # bytes; ours alone
-            "supportedFilesFormat": list(SUFFIXES),
+            "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
                 "target": {"code": target, "name": language_name(target)},

@@ -13,10 +13,9 @@ from transduce.decoding.documents import Plan
 from transduce.decoding.glossary import Glossary, Term
 from transduce.decoding.translator import Translation, Translator
 from transduce.system.errors import UserError
+from transduce.text.formats import Document, read_document
+from transduce.text.inline import TextKind
 from transduce.text.plain import BYTE_ORDER_MARK
-from transduce.wings.documents.document import Document, Kind
-from transduce.wings.documents.html import read_html
-from transduce.wings.documents.reading import read_document
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, Part, Want
@@ -67,7 +66,7 @@ class Service:
         return found
 
     async def translate(
-        self, texts: Sequence[str], served: Served, wish: Wish, *, kinds: Sequence[Kind] | None = None
+        self, texts: Sequence[str], served: Served, wish: Wish, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
         """The translations of texts of any number of sentences.
 
@@ -103,7 +102,8 @@ class Service:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""
         size = sum(map(len, texts))
         pages = await self._run(
-            size, lambda: [read_html((BYTE_ORDER_MARK + text).encode(), "q.html") for text in texts]
+            size,
+            lambda: [read_document((BYTE_ORDER_MARK + text).encode(), "q.html", *served.direction) for text in texts],
         )
         wish = wish._replace(align=False)
         found = iter(await self.translate(_texts(pages), served, wish, kinds=_kinds(pages)))
@@ -146,7 +146,7 @@ class Service:
         return picture_of(model.model, attention_of(model.model, model.tokenizer, text, config)).json()
 
 
-def _plan(served: Served, texts: Sequence[str], kinds: Sequence[Kind] | None) -> tuple[Plan, list[int]]:
+def _plan(served: Served, texts: Sequence[str], kinds: Sequence[TextKind] | None) -> tuple[Plan, list[int]]:
     """The sentences of texts, and the tokens of each."""
     lengths = _lengths(served.translator)
     positions = served.translator.engine.max_positions
@@ -164,7 +164,7 @@ def _texts(pages: Sequence[Document]) -> list[str]:
     return [text for page in pages for text in page.texts]
 
 
-def _kinds(pages: Sequence[Document]) -> list[Kind]:
+def _kinds(pages: Sequence[Document]) -> list[TextKind]:
     return [kind for page in pages for kind in page.kinds]
 
 
