@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transduce import model_folder
 from transduce.decoding import alignment
-from transduce.decoding.engines.attention import PAIRS, alignment_layer, information, piece_links, source_attention
+from transduce.decoding.alignment_layer import PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
 from transduce.preparation.prepare import VALID
 from transduce.text.pairs import read_pairs

@@ -31,9 +31,8 @@ from transformers.utils import logging
 
 import transduce
 from transduce import model_folder
-from transduce.decoding.engines.ct2.convert import convert
-from transduce.decoding.engines.engine import Choice
 from transduce.text.plain import read_lines
+from transduce.wings.ct2.convert import convert
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]

@@ -15,9 +15,9 @@ import sacrebleu
 import torch
 
 import transduce
-from transduce.decoding.glossary import Glossary, holds
 from transduce.decoding.words import words
 from transduce.text.plain import read_lines
+from transduce.wings.terms.glossary import Glossary, holds
 
 
 class OfSentences(Glossary):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from transduce.decoding.check_sentences import PHRASEBOOK
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.stepper import forced_log_probs
-from transduce.decoding.translator import CUT, Translation, Translator
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
@@ -87,8 +88,8 @@ def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> P
     translator = Translator(TorchEngine([model.model]), model.tokenizer, decode)
     pairs = _fitting(translator, pairs)
     texts = [pair.source for pair in pairs]
-    ours = translator.translate(texts)
-    limits = translator.request(texts, model.tokenizer.encode_source(texts)).limits
+    ours = translator.translate_sentences(texts)
+    limits = [translator.limit(source) for source in model.tokenizer.encode_source(texts)]
     found = peer.translate(texts, max(limits))
     theirs = [
         Output(output.pieces[:limit], output.text) for output, limit in zip(found, limits, strict=True)

@@ -33,7 +33,11 @@ class Served(NamedTuple):
     folder: str
     direction: Direction
     translator: Translator
-    longest: int  # tokens of a sentence that it was trained on; longer ones are translated in parts
+
+    @property
+    def can_align(self) -> bool:
+        """Whether it says which words of a translation come from which of the text."""
+        return "attention" in self.translator.engine.supports
 
 
 def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
