@@ -47,6 +47,10 @@ def run(
     return asyncio.run(whole())
 
 
+def key_of(translator: Translator, n_best: int) -> BatchKey:
+    return BatchKey(translator, TranslationOptions(n_best))
+
+
 async def ask(batcher: Batcher, key: BatchKey, sentences: Sequence[str], size: int = 1) -> list[str]:
     """The translations of sentences that count as so many tokens each."""
     with batcher.place():
@@ -73,7 +77,7 @@ def test_everybody_gets_their_own_and_nobody_suffers_for_another(
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> list[Any]:
-        asked = (ask(batcher, BatchKey(translator, TranslationOptions(n_best)), texts) for texts, n_best in requests)
+        asked = (ask(batcher, key_of(translator, n_best), texts) for texts, n_best in requests)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert (batcher.requests, batcher.tokens) == (0, 0)
         return answers
@@ -119,10 +123,7 @@ def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, reque
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     texts = map(" ".join, itertools.product(WORDS, repeat=3))
-    asked = [
-        (BatchKey(translator, TranslationOptions(n_best)), list(itertools.islice(texts, length)))
-        for length, n_best in requests
-    ]
+    asked = [(key_of(translator, n_best), list(itertools.islice(texts, length))) for length, n_best in requests]
 
     async def body(batcher: Batcher) -> None:
         first = asyncio.create_task(ask(batcher, BatchKey(translator), [TEXTS[0]]))
@@ -147,12 +148,9 @@ def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> 
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        documents = [
-            asyncio.create_task(ask(batcher, BatchKey(translator, TranslationOptions(1)), [TEXTS[0]] * 100))
-            for _ in range(9)
-        ]
+        documents = [asyncio.create_task(ask(batcher, key_of(translator, 1), [TEXTS[0]] * 100)) for _ in range(9)]
         await until(engine.began.is_set)
-        word = asyncio.create_task(ask(batcher, BatchKey(translator, TranslationOptions(2)), [TEXTS[1]]))
+        word = asyncio.create_task(ask(batcher, key_of(translator, 2), [TEXTS[1]]))
         await until(lambda: batcher.requests == 10)
         engine.gate.set()
         assert await word == [TEXTS[1]] and not any(document.done() for document in documents)
@@ -227,17 +225,13 @@ def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        parts = [
-            Part(BatchKey(translator, TranslationOptions(n_best)), [TEXTS[n_best]] * 9, [100] * 9) for n_best in (1, 2)
-        ]
+        parts = [Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9) for n_best in (1, 2)]
         nothing = Part(BatchKey(translator), [], [])
         found = await batcher.translate([parts[0], nothing, parts[1]])
         assert [[each.text for each in part] for part in found] == [[TEXTS[1]] * 9, [], [TEXTS[2]] * 9]
         assert await batcher.translate([nothing]) == [[]]
         with pytest.raises(UserError):  # what is left of it isn't translated any more
-            await batcher.translate(
-                [Part(BatchKey(translator, TranslationOptions(2)), ["ti ti"] * 9, [100] * 9), parts[0]]
-            )
+            await batcher.translate([Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9), parts[0]])
         assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
 
     run(body, tokens=100)
