@@ -57,7 +57,7 @@ def guard(
 ) -> AccessControl:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     direction = Direction("ka", "zu")
-    return application({direction: Served("nowhere", direction, translator, 100)}, keys, Limits(**limits), local=local)
+    return application({direction: Served("nowhere", direction, translator)}, keys, Limits(**limits), local=local)
 
 
 @contextlib.contextmanager
@@ -283,7 +283,7 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
     served = {
-        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer), 100)
+        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer))
         for source, each in (("en", engine), ("de", other))
     }
     text = "Guten Morgen, wie geht es dir?"
@@ -391,4 +391,4 @@ def test_two_models_of_one_direction_are_a_mistake() -> None:
 
     direction = Direction("ka", "zu")
     with pytest.raises(UserError, match="a and b both"):
-        by_direction(Served(folder, direction, None, 1) for folder in "ab")  # type: ignore[arg-type]
+        by_direction(Served(folder, direction, None) for folder in "ab")  # type: ignore[arg-type]

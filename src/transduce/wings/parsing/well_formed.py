@@ -28,7 +28,7 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
 
 class WellFormed:
-    """A filter for beam search (see `decoding.beam.Filter`): what it lets through ends as a tree over all the words.
+    """A filter for beam search (a TokenFilter): what it lets through ends as a tree over all the words.
 
     Each tag stands behind its word's mark, every bracket holds something, the root closes behind the last word, and
     nothing opens that there is no room to close. With any probabilities, a search with room for its words, their marks
@@ -59,6 +59,6 @@ class WellFormed:
         permitted[..., EOS] = complete
         log_probs.masked_fill_(~permitted, -torch.inf)
 
-    def keep(self, sentences: Tensor) -> None:
+    def select(self, sentences: Tensor) -> None:
         """Go on with these sentences only."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]

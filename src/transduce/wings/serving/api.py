@@ -17,8 +17,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
-from transduce.decoding.glossary import Term
-from transduce.decoding.translator import Translation
+from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
@@ -30,7 +29,7 @@ from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direc
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
-from transduce.wings.serving.service import AUTO, Service, Wish
+from transduce.wings.serving.service import AUTO, Order, Service
 
 Result = TypeVar("Result")
 CONTENT_SECURITY_POLICY = (
@@ -95,11 +94,11 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             source = detected.language
             answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
         glossary = tuple(Term(*term) for term in asked.glossary.items())
-        wish = Wish(asked.alternatives, asked.alignment, asked.beam_size, glossary)
+        options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
-        found = await _in_turn(request, service, lambda: work(texts, served, wish))
-        for field, values in _columns(found, asked).items():
+        found = await _in_turn(request, service, lambda: work(texts, served, Order(options, asked.beam_size)))
+        for field, values in _columns(found, asked, served).items():
             answer[field] = values[0] if one else values
         return JSONResponse(answer)
 
@@ -268,7 +267,7 @@ def _check_characters(what: str, texts: Iterable[str], limit: int) -> None:
             raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
 
 
-def _columns(found: list[Translation], asked: Texts) -> dict[str, list[Any]]:
+def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
     """The fields of the answer, each with a value per text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
@@ -276,7 +275,7 @@ def _columns(found: list[Translation], asked: Texts) -> dict[str, list[Any]]:
     if asked.scores:
         columns["scores"] = [round(each.score, 4) for each in found]
         columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
-    if asked.alignment:
+    if asked.alignment and served.can_align:
         columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return columns
 

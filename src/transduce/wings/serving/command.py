@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.output import print_table
 from transduce.commands.recipes import Files
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.registry import EngineName
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.system.machine import come_second
@@ -25,7 +25,7 @@ def serve(
     new_key: str = "",
     insecure: bool = False,
     proxy: Files = (),
-    engine: Choice = "auto",
+    engine: EngineName = "auto",
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
@@ -86,14 +86,14 @@ def serve(
     network.run(app, listening, limits, list(proxy))
 
 
-def _load(folder: Path, engine: Choice) -> "Served":
+def _load(folder: Path, engine: EngineName) -> "Served":
     from transduce import model_folder
     from transduce.decoding.loading import load
     from transduce.wings.serving.languages import Direction, Served
 
     data = model_folder.read_config(folder).data
     translator = load(folder, engine=engine)
-    return Served(str(folder), Direction(data.source, data.target), translator, data.max_length)
+    return Served(str(folder), Direction(data.source, data.target), translator)
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -33,7 +33,11 @@ class Served(NamedTuple):
     folder: str
     direction: Direction
     translator: Translator
-    max_length: int  # tokens; longer sentences are translated in parts
+
+    @property
+    def can_align(self) -> bool:
+        """Whether the engine gives the attention that word alignment needs."""
+        return "attention" in self.translator.engine.supports
 
 
 def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:

@@ -1,33 +1,43 @@
-"""A glossary: words of a source text, and what must stand in its translation where they occur."""
+"""A glossary: terms of a source text, and what its translation must contain where they occur."""
 
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from transduce.config.schema import UNK
-from transduce.decoding.engines.engine import Edges, Wanted
+from transduce.decoding.types import Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import SPACE, Tokenizer
 
-ASCII = 0x80
+ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, beside brackets, dashes and quotation marks
 CHINESE = range(0xE4, 0xEA)  # first bytes of characters that are all written without spaces
 
 
-class Term(NamedTuple):
-    """One entry."""
+class WordBoundaries(NamedTuple):
+    """The kinds of characters at which the pieces of the target begin and end, by piece."""
 
-    source: str  # one or more words; matches any case unless it has capitals
-    target: str  # stands in the translation as it is written here
+    first: tuple[Kind, ...]
+    last: tuple[Kind, ...]
+    opens: tuple[bool, ...]  # a word may follow without a space: behind a bracket, a quotation mark, a hyphen
+
+
+class Constraint(NamedTuple):
+    """A text that a translation must contain, in whole words."""
+
+    text: str
+    segmentations: tuple[tuple[int, ...], ...]  # into pieces: behind a space, and if it differs, behind none
+    first: Kind  # of its first character
+    last: Kind
 
 
 def read_glossary(file: str) -> list[Term]:
-    """The entries of a bilingual file, such as a TSV; blank lines are left out.
+    """The terms of a bilingual file, such as a TSV; blank lines are left out.
 
-    Raises UserError for an entry without one side, by its line.
+    Raises UserError for a term without one side, by its line.
     """
     terms = []
     for source, target, origin in read_pairs([file]):
@@ -41,48 +51,48 @@ def read_glossary(file: str) -> list[Term]:
 
 
 class Glossary:
-    """Entries that are found fast; of two with the same source the later counts."""
+    """Terms, indexed by their first word; of two with the same source the later counts."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError for an entry with an empty side or a line break, by its number, from 1."""
+        """Raises UserError for a term with an empty side or a line break, by its number, from 1."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
                 raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        for units in sorted(entries, key=_has_capitals, reverse=True):  # which count before others that match, too
+        for units in sorted(entries, key=_has_capitals, reverse=True):  # these take precedence over others that match
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
-        """What the translation of a text must hold, in the order of the text; of overlapping entries the longest."""
+        """What the translation of a text must contain, in the order of the text; of overlapping terms the longest."""
         if not self._by_first:
             return []
         units = _units(text)
         matches = [
-            (place, len(wanted), target)
+            (place, len(source), target)
             for place, unit in enumerate(units)
-            for wanted, target in self._by_first.get(unit.casefold(), ())
-            if _matches(wanted, units[place : place + len(wanted)])
+            for source, target in self._by_first.get(unit.casefold(), ())
+            if _matches(source, units[place : place + len(source)])
         ]
-        found, free = dict[int, str](), [True] * len(units)
+        by_place, free = dict[int, str](), [True] * len(units)
         for place, length, target in sorted(matches, key=lambda match: -match[1]):
             if all(free[place : place + length]):
-                found[place], free[place : place + length] = target, [False] * length
-        return list(dict.fromkeys(found[place] for place in sorted(found)))
+                by_place[place], free[place : place + length] = target, [False] * length
+        return list(dict.fromkeys(by_place[place] for place in sorted(by_place)))
 
 
-def holds(text: str, target: str) -> bool:
-    """Whether a target stands in a text, in whole words."""
+def contains(text: str, target: str) -> bool:
+    """Whether a text contains a target in whole words."""
     spans = _spans(text)
     begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
     return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
 
 
-def _matches(wanted: tuple[str, ...], units: tuple[str, ...]) -> bool:
-    if _has_capitals(wanted):
-        return units == wanted
-    return len(units) == len(wanted) and all(a.casefold() == b.casefold() for a, b in zip(units, wanted, strict=True))
+def _matches(source: tuple[str, ...], units: tuple[str, ...]) -> bool:
+    if _has_capitals(source):
+        return units == source
+    return len(units) == len(source) and all(a.casefold() == b.casefold() for a, b in zip(units, source, strict=True))
 
 
 def _has_capitals(units: tuple[str, ...]) -> bool:
@@ -100,27 +110,30 @@ def _units(text: str) -> tuple[str, ...]:
 # -- in pieces --------------------------------------------------------------------------------------------
 
 
-def in_pieces(tokenizer: Tokenizer, target: str) -> Wanted:
-    """The ways in which a target may be written; raises UserError if the vocabulary has no piece for some of it."""
+def segment(tokenizer: Tokenizer, target: str) -> Constraint:
+    """A target in pieces; raises UserError if the vocabulary has no piece for some of it."""
     behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.encode_target_behind(target)
-    ways = (tuple(behind_space), tuple(behind_none))
-    if UNK in ways[0]:  # of a model from elsewhere
+    segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
+    if UNK in segmentations[0]:  # of an imported model
         raise UserError(f"The model's vocabulary can't spell the glossary's {target}; leave this term out.")
-    return Wanted(target, ways if ways[0] != ways[1] else ways[:1], kind(target[0]), kind(target[-1]))
+    if segmentations[0] == segmentations[1]:
+        segmentations = segmentations[:1]
+    return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
 
 
-def edges(tokenizer: Tokenizer) -> Edges:
-    """The kinds of the characters at which the pieces of a vocabulary begin and end."""
+@lru_cache(maxsize=8)
+def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
+    """The boundaries of all pieces of a vocabulary."""
     pieces = tokenizer.target_pieces(range(tokenizer.target_size))
-    return Edges(*zip(*(_edges(piece) for piece in pieces), strict=True))
+    return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
 
 
 @cache
-def _edges(piece: str) -> tuple[Kind, Kind, bool]:
-    """Of a byte that is part of a character nothing is known: it is taken for what would join."""
+def _boundaries(piece: str) -> tuple[Kind, Kind, bool]:
+    """A partial UTF-8 byte is assumed to join its neighbours."""
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)
-        if byte < ASCII:
+        if byte < ASCII_BYTES:
             return kind(chr(byte)), kind(chr(byte)), _opens(chr(byte))
         return "unspaced" if byte in CHINESE else "mark", "letter", False
     text = piece.replace(SPACE, " ")

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
-from transduce.decoding.engines.ct2.engine import SHORTLIST, max_positions
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
-from transduce.tokens.shortlist import Shortlist
+from transduce.wings.ct2.engine import SHORTLIST_FILE, max_positions
+from transduce.wings.ct2.shortlist import Shortlist
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
 NEVER = -1e4  # added to the logit of what no search of ours proposes; float16 has it, too
@@ -90,7 +90,7 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
-    (folder / SHORTLIST).write_text("".join(lines), encoding="ascii")
+    (folder / SHORTLIST_FILE).write_text("".join(lines), encoding="ascii")
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
