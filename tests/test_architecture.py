@@ -66,7 +66,8 @@ OPTIONAL = {
     "uvicorn",
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
-SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
+# Imports that would slow down --help.
+SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
     ("decoding.loading", "decoding.engines.attention"),

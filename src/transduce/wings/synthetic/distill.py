@@ -14,7 +14,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT
 from transduce.preparation.prepare import Prepared, prepare
 from transduce.system.errors import UserError
-from transduce.system.file_lock import alone
+from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
@@ -60,7 +60,7 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with alone(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+    with file_lock(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
         begun = _begun(path, call)
         prepared = prepare(
             data,
