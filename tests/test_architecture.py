@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.documents", "wings.families", "wings.inspection", "wings.parsing"},
+    {"wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.terms"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},
@@ -34,12 +34,6 @@ INTO_WINGS = {
     ("commands.prepare", "wings.cluster.ray_cluster"),
     ("commands.prepare", "wings.cluster.ray_preparing"),
     ("commands.prepare", "wings.cluster.shards"),
-    ("commands.translate", "wings.cluster.ray_cluster"),
-    ("commands.translate", "wings.cluster.ray_translating"),
-    ("commands.translate", "wings.cluster.shards"),
-    ("commands.translate", "wings.cluster.translating"),
-    ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
-    ("decoding.loading", "wings.export.onnx_engine"),
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
