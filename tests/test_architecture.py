@@ -53,6 +53,7 @@ OPTIONAL = {
     "prometheus_client",
     "pyarrow",
     "ray",
+    "resource",  # Unix only
     "py3langid",
     "sentencex",
     "starlette",
@@ -64,13 +65,9 @@ OPTIONAL = {
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
-    ("decoding.loading", "decoding.engines.attention"),
-    ("decoding.loading", "decoding.engines.int8"),
-    ("decoding.loading", "wings.export.onnx_engine"),
-    ("decoding.loading", "decoding.engines.torch"),
-    ("decoding.engines.ct2.cache", "decoding.engines.ct2.build"),
-    ("decoding.engines.support", "tokens.tokenizer"),
-    ("decoding.lines", "decoding.documents"),
+    ("decoding.engines.formats", "tokens.tokenizer"),
+    ("decoding.translator", "decoding.plan"),
+    ("decoding.translator", "text.placeholder_tokens"),
 }
 
 
