@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
@@ -10,7 +11,6 @@ from transduce.config.schema import configure, flatten
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.system.machine import cores
-from transduce.system.registry import load
 
 if TYPE_CHECKING:
     from transduce.preparation.prepared import Prepared
@@ -67,7 +67,7 @@ def prepare(
     data = configure(given, learnt).data
     if shard or on:
         cluster = {"shard": shard, "on": on, "workers": workers}
-        load(IN_SHARDS)(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
+        resolve_name(IN_SHARDS)(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
         return
     say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     prepared = run(

@@ -15,18 +15,18 @@ from transduce.config.schema import STAND_INS, DataConfig
 from transduce.preparation.first_pass import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
-from transduce.system.registry import load
 from transduce.text.clean import LINES_KEPT, Cleaning
+from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
-from transduce.text.pairs import TREES, Pair, read_pairs
+from transduce.text.pairs import Pair, read_pairs
 from transduce.text.placeholder_tokens import stand_in_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, PLACEHOLDERS
+from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 
-TREE_MARKS = "transduce.wings.paper.trees:ALL_MARKS"
 SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
 SAMPLE_BLOCK = 2000  # pairs that the sample takes or skips together
 
@@ -65,7 +65,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
     every = max(1, kept // (SAMPLE_FACTOR * MAX_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
-        targets = [*targets, load(TREE_MARKS)]  # a tree to translate may be longer than any of these
+        targets = [*targets, ALL_MARKS]  # a tree to translate may be longer than any of these
     return Tokenizer.train(
         StagedTexts(corpora, 0, every),
         targets,

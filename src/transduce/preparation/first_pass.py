@@ -15,9 +15,10 @@ from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
 from transduce.text.clean import CheckedChunk, check_pairs
+from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
-from transduce.text.pairs import TREES, Pair, are_documents
+from transduce.text.pairs import Pair, are_documents
 from transduce.text.placeholder_tokens import both
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, Checker, Rules

@@ -6,13 +6,13 @@ are checked by wings/rules.
 
 import difflib
 from collections.abc import Iterable, Sequence
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
-from transduce.system.registry import load
 from transduce.text.pair_batch import PairBatch
 
 Flags = NDArray[np.uint32]  # rules as bits
@@ -87,7 +87,7 @@ class Checker:
         check_names(rules.others)
         self.rules = rules
         self.asked = frozenset(rules.others)
-        self._more = load(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
+        self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
         """The rules that each pair breaks by itself, as bits of BITS.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from transduce.decoding.translator import CHUNK
+from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.journal import say, telling
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.wings.cluster.ray_cluster import Task, ray_pool, run_tasks
@@ -58,7 +58,7 @@ def translate_on_ray(
 
 def shards_for(lines: int, workers: int) -> int:
     """How many shards to make of a file: small enough to be done again, enough for all workers."""
-    chunks = max(1, -(-lines // CHUNK))
+    chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), MIN_SHARDS_PER_WORKER * workers))
 
 
