@@ -27,6 +27,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.tokens.packed import map_file
 
 INDEX = "staged.json"
+BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
 COLUMNS = ("files", "lines", "exact", "near", "sentences", "parts")
 
 Parts = NDArray[np.int8]
@@ -167,9 +168,12 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write a block of pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
-        if not pairs:
-            return
+        """Write pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
+        for start in range(0, len(pairs), BLOCK_PAIRS):
+            block = slice(start, start + BLOCK_PAIRS)
+            self._append_block(pairs[block], parts[block], {name: column[block] for name, column in hashes.items()})
+
+    def _append_block(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
         files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in pairs]
         columns = {
             "texts": "".join([f"{pair.source}\n{pair.target}\n" for pair in pairs]).encode(),
