@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.text.inline import BLANKS, Event, events
+from transduce.text.inline import MARKUP_BLANKS, Event, events
 
 NUMBER = re.compile(r"\d+")
 THOUSANDS = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
@@ -232,7 +232,7 @@ class _Builder:
 
     def _append(self, raw: str) -> None:
         """Add text; a blank behind a point that has one before it is the point's."""
-        text = BLANKS.sub(" ", raw) if self.collapse else raw
+        text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
             text = text[1:]
             if self.marks and self.marks[-1].kind == "point" and self.marks[-1].begin == self.length:

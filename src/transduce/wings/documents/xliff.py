@@ -24,6 +24,7 @@ from transduce.wings.documents.xml import (
 )
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
+TEXT_NAMES = ("source", "seg-source", "target")
 UNTRANSLATED_STATES = ("new", "needs-translation")  # of a target, in 1.x
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 
@@ -89,7 +90,7 @@ def _units(texts: Iterable[str], name: str, source: str, target: str) -> Iterato
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for element in UnitReader(name, UNIT_NAMES, ["source", "target"], start).read(texts):
+    for element in UnitReader(name, UNIT_NAMES, TEXT_NAMES, start).read(texts):
         children = {child.name: child for child in element.children}
         spoken = children.get("source")
         if spoken is None or spoken.is_empty or element.inherited("translate") == "no":
