@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.documents", "wings.inspection"},
+    {"wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.terms"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},
@@ -30,21 +30,10 @@ WINGS = [  # which wing may use which: one below it
 ORDER = [*FLOORS, *WINGS]
 # What of the core still reaches into a wing. Registries are to replace each of these.
 INTO_WINGS = {
-    ("commands.evaluate", "wings.paper.trees_command"),
-    ("commands.evaluate", "wings.paper.paper_bleu"),
     ("commands.prepare", "wings.cluster.preparing"),
     ("commands.prepare", "wings.cluster.ray_cluster"),
     ("commands.prepare", "wings.cluster.ray_preparing"),
     ("commands.prepare", "wings.cluster.shards"),
-    ("commands.translate", "wings.cluster.ray_cluster"),
-    ("commands.translate", "wings.cluster.ray_translating"),
-    ("commands.translate", "wings.cluster.shards"),
-    ("commands.translate", "wings.cluster.translating"),
-    ("decoding.check_sentences", "wings.demo.phrasebook.sampling"),
-    ("decoding.engines.support", "wings.paper.trees"),
-    ("decoding.loading", "wings.export.onnx_engine"),
-    ("decoding.loading", "wings.paper.trees"),
-    ("preparation.prepare", "wings.paper.trees"),
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
@@ -71,7 +60,8 @@ OPTIONAL = {
     "uvicorn",
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
-SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}  # what makes --help slow
+# Imports that would slow down --help.
+SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
     ("decoding.loading", "decoding.engines.attention"),

@@ -89,7 +89,7 @@ FORMATS = {
     ".xhtml": _PAGE,
     ".srt": _SUBTITLES,
     ".vtt": _SUBTITLES,
-    TREES: Format("transduce.wings.paper.trees:read_tree_pairs", one_at_a_time=True),
+    TREES: Format("transduce.wings.parsing.trees:read_tree_pairs", one_at_a_time=True),
 }
 
 

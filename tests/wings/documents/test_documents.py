@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from itertools import chain, cycle
+from itertools import chain, count, cycle
 from pathlib import Path
 
 import polib
@@ -14,21 +14,9 @@ from lxml import etree
 
 from command_line import run
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.alignment import Link
-from transduce.decoding.documents import (
-    GUESSED,
-    LONG,
-    LOST,
-    NUMBERS,
-    SPLIT,
-    Plan,
-    translate_document,
-    translate_paragraphs,
-    translate_texts,
-)
-from transduce.decoding.glossary import Term
-from transduce.decoding.lines import Form, translate_all
-from transduce.decoding.translator import Translation, Translator
+from transduce.decoding.plan import GUESSED, LONG, LOST, NUMBERS, SPLIT, Plan
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
 from transduce.model.build import build
 from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
@@ -40,6 +28,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.documents.document import Document
 from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.documents.po import read_translated_po
+from transduce.wings.documents.translate import translate_document
 from transduce.wings.documents.xliff import read_translated_xliff
 
 PO = r"""# A comment. äöü
@@ -580,7 +569,7 @@ TAGS = st.sampled_from(["<b>a b</b>", "**c**", "<i>Dr. No. He</i>", "{0}", "<b>{
 
 @given(st.lists(WORDS | TAGS).map(" ".join))
 def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> None:
-    plan = Plan([text], "en")
+    plan = Plan([text], "en", options=TranslationOptions(align=True))
     words = [[found.span() for found in re.finditer(r"\w+", sentence)] for sentence in plan.sentences]
     sentences = [
         Translation(sentence, -1.0, (), (), (), tuple(Link(word, word, 1.0) for word in each))
@@ -601,7 +590,7 @@ def test_no_sentence_holds_a_line_break(text: str, kind: TextKind) -> None:
 
 @given(st.lists(st.lists(WORDS).map(" ".join), max_size=4), st.integers(1, 8))
 def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], longest: int) -> None:
-    plan = Plan(texts, "en", lengths=lambda parts: list(map(len, parts)), longest=longest)
+    plan = Plan(texts, "en", lengths=lambda parts: list(map(len, parts)), max_length=longest)
     assert all(len(sentence) <= longest for sentence in plan.sentences)
     made = plan.assemble(by(str, plan.sentences))
     assert [each.text for each in made] == texts
@@ -615,15 +604,15 @@ def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
         return list(map(len, texts))
 
     address = "https://example.org/" + "a/" * 20
-    plan = Plan([f"See {address} for more."], "en", lengths=lengths, longest=30)
+    plan = Plan([f"See {address} for more."], "en", lengths=lengths, max_length=30)
     [made] = plan.assemble(by(str, plan.sentences))
     assert (plan.sentences, made.text) == (["See", "for more."], f"See {address} for more.")
 
 
 def test_what_is_never_short_enough_is_left_and_flagged() -> None:
-    plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), longest=3)
+    plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), max_length=3)
     assert plan.sentences == []
-    assert plan.assemble([]) == [Translation("ab", 0.0, (), (), (LONG,))]
+    assert plan.assemble([]) == [Translation("ab", 0.0, (), flags=(LONG,))]
 
 
 def test_a_placeholder_that_is_copied_stays_where_it_was_put() -> None:
@@ -665,21 +654,29 @@ def test_markup_in_sentences() -> None:
 
 
 def test_links_and_hypotheses_are_wanted_where_something_must_be_kept() -> None:
-    plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en")
-    assert plan.sentences == ["No tags.", "A tag here.", "{0} words", "words"]
-    assert plan.ways(1, 4, align=False) == {(1, False): [0], (4, True): [1, 3], (4, False): [2]}
-    assert plan.ways(5, 4, align=True) == {(5, True): [0, 1, 2, 3]}
-    assert Plan([], "en").ways(1, 4, align=False) == {}
+    def groups(
+        beam_size: int, options: TranslationOptions = PLAIN, **engine: bool
+    ) -> dict[tuple[int, bool], list[int]]:
+        plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en", options=options, beam_size=beam_size, **engine)
+        assert plan.sentences == ["No tags.", "A tag here.", "{0} words", "words"]
+        return {(group.options.n_best, group.options.align): group.places for group in plan.groups}
+
+    assert groups(4) == {(1, False): [0], (4, True): [1, 3], (4, False): [2]}
+    assert groups(4, can_align=False) == {(1, False): [0], (4, False): [1, 2, 3]}
+    assert groups(4, TranslationOptions(n_best=5, align=True)) == {(5, True): [0, 1, 2, 3]}
+    assert Plan([], "en").groups == []
 
 
 def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
-    plan = Plan(["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], longest=3)
+    plan = Plan(
+        ["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], max_length=3
+    )
     assert plan.sentences == ["a {0} b"]
     assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
 
 
 def test_alternatives_are_made_of_those_of_the_sentences() -> None:
-    plan = Plan(["One. Two."], "en")
+    plan = Plan(["One. Two."], "en", options=TranslationOptions(n_best=9))
     others = (Translation("Ein.", -2.0, ()), Translation("Eine.", -3.0, ()))
     made = plan.assemble([Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))])[0]
     assert (made.text, made.score, made.tokens) == ("Eins. Zwei.", -1.5, ("a", "b"))
@@ -723,14 +720,15 @@ def translator(model: Path) -> Translator:
 
 def test_a_text_of_paragraphs_has_them_in_its_translation(translator: Translator) -> None:
     text = "A dog runs. The cat sees it!\r\n\r\n  A house is {0}.\n"
-    [made] = translate_texts(translator, [text], "en")
+    [made] = translator.translate([text], sentences=True)
     assert re.fullmatch(r"[^\n]+\r\n\r\n  [^\n]*\{0\}[^\n]*\n", made.text)
-    [first, blank] = translate_paragraphs(translator, iter([text, " "]), "en")
+    [first, blank] = translator.translate_lines(iter([text, " "]), TranslationOptions(sentences=True))
     assert (first, blank.text) == (made, " ")
 
 
 def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(translator: Translator) -> None:
-    [made] = translate_texts(translator, ["a dog runs, " * 20], "en", longest=10)
+    shorter = Translator(translator.engine, translator.tokenizer, translator.config, max_length=10)
+    [made] = shorter.translate(["a dog runs, " * 20], sentences=True)
     assert SPLIT in made.flags
     assert made.text.endswith(" ")
 
@@ -738,10 +736,11 @@ def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(
 def test_complaints_name_the_line(translator: Translator) -> None:
     terms = [Term("dog", " ".join(["a very long name of a dog"] * 3))]
     lines = ["A cat {0}. A cat.", "", "A cat. A dog."]
-    for form in (Form(), Form(sentences=True)):
-        with pytest.raises(UserError, match=r"^Text 102: what the glossary asks for"):
-            list(translate_all(translator, lines, form, DataConfig(source="en"), terms, first=100))
-    with pytest.raises(UserError, match=r"^Text 5: what the glossary asks for"):
+    for sentences in (False, True):
+        options = TranslationOptions(glossary=tuple(terms), sentences=sentences)
+        with pytest.raises(UserError, match=r"^Text 102: the terms of the glossary"):
+            list(translator.translate_lines(lines, options, numbers=count(100)))
+    with pytest.raises(UserError, match=r"^Text 5: the terms of the glossary"):
         page = b"\n\n<p>A cat.</p>\n\n<p>A dog.</p>"
         translate_document(translator, page, "a.html", "en", "de", glossary=terms)
 
@@ -768,7 +767,7 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert run(capsys, *arguments, "--json")[0] == 2
     assert "unpack it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
-    assert "Nothing in it lacks a translation" in said
+    assert "Every text in it has a translation" in said
 
 
 def test_the_command_translates_lines_of_several_sentences(
