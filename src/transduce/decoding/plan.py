@@ -10,8 +10,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from transduce.decoding.types import PLAIN, Link, Translation, TranslationOptions
-from transduce.text.inline import TextKind
-from transduce.text.markup import speller
+from transduce.text.inline import TextKind, speller
+from transduce.text.numbers import same_numbers
+from transduce.text.placeholder_removal import without_words
 from transduce.text.placeholder_tokens import stand_in, strays
 from transduce.text.placeholders import (
     Masked,
@@ -23,9 +24,7 @@ from transduce.text.placeholders import (
     mask,
     moved,
     original,
-    same_numbers,
     whole_words,
-    without_words,
 )
 from transduce.text.placing import copied, restore
 from transduce.text.segments import Segments, join, shorten, split, whole

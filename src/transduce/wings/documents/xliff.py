@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.inline import TextKind
-from transduce.text.markup import ENTITY, pieces
+from transduce.text.inline import ENTITY, TextKind
 from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
+from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
     Characters,
     Element,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Literal, NamedTuple
 
+from transduce.text.inline import ENTITY
+
 PieceKind = Literal["open", "close", "empty", "text", "other"]
 
 ATTRIBUTES = r"""(?:[^\s"'=>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
@@ -19,7 +21,6 @@ NO_TAG = re.compile(  # comments, CDATA, instructions and declarations
 )
 MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
 ATTRIBUTE_PATTERN = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
-ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 VOID_ELEMENTS = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )  # of HTML
