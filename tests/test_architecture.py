@@ -60,17 +60,14 @@ OPTIONAL = {
     "uvicorn",
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
+UNIX_ONLY = {"resource"}
 # Imports that would slow down --help.
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
-    ("decoding.loading", "decoding.engines.attention"),
-    ("decoding.loading", "decoding.engines.int8"),
-    ("decoding.loading", "wings.export.onnx_engine"),
-    ("decoding.loading", "decoding.engines.torch"),
-    ("decoding.engines.ct2.cache", "decoding.engines.ct2.build"),
-    ("decoding.engines.support", "tokens.tokenizer"),
-    ("decoding.lines", "decoding.documents"),
+    ("decoding.engines.formats", "tokens.tokenizer"),
+    ("decoding.translator", "decoding.plan"),
+    ("decoding.translator", "text.placeholder_tokens"),
 }
 
 
@@ -161,7 +158,7 @@ def misplaced(each: Import) -> str:
     if each.ours:
         allowed = is_command(each.importer) or (each.importer, each.target) in LATE
     else:
-        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL
+        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL | UNIX_ONLY
     return "" if allowed else "is imported inside a function"
 
 

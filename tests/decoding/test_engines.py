@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, length_penalty
 from transduce.decoding.engines.formats import refuse_config
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.types import Engine, Request, length_penalty
+from transduce.decoding.types import Engine, Request
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe

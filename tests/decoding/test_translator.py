@@ -16,8 +16,8 @@ from transduce.decoding import translator as translator_module
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import shared_tokenizer
-from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK, CUT, Scored, TranslationOptions, batches
+from transduce.decoding.translator import Translator, batches
+from transduce.decoding.types import BLANK, CUT, Scored, TranslationOptions
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, target_log_probs

@@ -19,8 +19,7 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
         json: Print a JSON object per line: log_prob, num_tokens, and score, normalised as in beam search.
     """
     options = parse_assignments(assignments)
-    from transduce.decoding.loading import load  # numpy: too slow for --help
-    from transduce.decoding.registry import export_engine
+    from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help
     from transduce.text.pairs import read_pairs
 
     pairs = list(read_pairs([source, target]))

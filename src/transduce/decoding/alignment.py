@@ -3,15 +3,14 @@
 Dimensions: s = source pieces, t = target pieces.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.schema import DecodeConfig
-from transduce.decoding.types import Engine, Hypothesis, Link, Sentences, Translation, batches
+from transduce.decoding.types import Engine, Hypothesis, Link, Translation
 from transduce.decoding.words import words
 from transduce.tokens.spans import Span
 
@@ -24,29 +23,30 @@ LINK_SHARE = 1 / 3  # of a target word's attention to source words: what makes a
 def align(
     engine: Engine,
     tokenizer: "Tokenizer",
-    config: DecodeConfig,
-    sentences: Sentences,
+    texts: Sequence[str],
+    sources: Sequence[Sequence[int]],
     hypotheses: Sequence[Sequence[Hypothesis]],
     translations: Sequence[Translation],
+    batched: Callable[[Engine, list[int]], Iterable[list[int]]],
 ) -> list[Translation]:
-    """The translations and their alternatives, with links; hypotheses: those of each sentence, in the same order."""
+    """The translations and their alternatives, with links; hypotheses: those of each sentence, in the same order.
+
+    batched: the indices of pairs with these lengths, in batches for an engine.
+    """
     rows = [(i, hypothesis.tokens) for i, ranked in enumerate(hypotheses) for hypothesis in ranked]
-    lengths = [max(len(sentences.sources[i]), len(tokens)) + 1 for i, tokens in rows]
     weights: dict[int, NDArray[np.float32]] = {}
-    for batch in batches(lengths, engine.budget(config, sum(lengths))):
+    for batch in batched(engine, [max(len(sources[i]), len(tokens)) + 1 for i, tokens in rows]):
         pairs = [rows[row] for row in batch]
-        attention = engine.attention([sentences.sources[i] for i, _ in pairs], [tokens for _, tokens in pairs])
+        attention = engine.attention([sources[i] for i, _ in pairs], [tokens for _, tokens in pairs])
         weights.update(zip(batch, attention, strict=True))
-    spans = [tokenizer.source_spans(*pair) for pair in zip(sentences.texts, sentences.sources, strict=True)]
+    spans = [tokenizer.source_spans(*pair) for pair in zip(texts, sources, strict=True)]
     order = iter(range(len(rows)))
 
     def linked(translation: Translation) -> Translation:
         row = next(order)
         i, tokens = rows[row]
         target_spans = tokenizer.target_spans(tokens)
-        return replace(
-            translation, links=find_links(weights[row], sentences.texts[i], spans[i], translation.text, target_spans)
-        )
+        return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, target_spans))
 
     return [replace(linked(best), alternatives=tuple(map(linked, best.alternatives))) for best in translations]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce import model_folder
 from transduce.config.schema import DecodeConfig, RunConfig, configure, flatten
-from transduce.decoding.registry import AUTOMATIC, ENGINES, EngineName, export_engine
+from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORTS, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.errors import UserError
@@ -88,6 +88,11 @@ def _describe(paths: list[Path], options: Mapping[str, Any], engine: EngineName)
         if config.data.symbols:
             refuse_parser(tokenizer, path)
     return ModelToOpen(paths, descriptions, config, shared_tokenizer(tokenizers, list(map(str, paths))))
+
+
+def export_engine(folder: Path) -> str | None:
+    """The engine of a folder that holds an export; None for a model folder."""
+    return next((engine for file, engine in EXPORTS.items() if (folder / file).exists()), None)
 
 
 def load_models(

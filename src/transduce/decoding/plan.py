@@ -9,11 +9,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from transduce.decoding.types import PLAIN, Link, Translation, TranslationOptions
+from transduce.decoding.types import BLANK, PLAIN, Link, Translation, TranslationOptions
 from transduce.text.inline import TextKind, speller
 from transduce.text.numbers import same_numbers
 from transduce.text.placeholder_removal import without_words
-from transduce.text.placeholder_tokens import stand_in, strays
+from transduce.text.placeholder_tokens import stray_tokens, with_tokens
 from transduce.text.placeholders import (
     Masked,
     cut,
@@ -63,6 +63,7 @@ class _Text(NamedTuple):
     spell: Callable[[str], str]  # escapes characters that would be markup
     gaps: list[str]
     parts: list[_Part]
+    placeholder_tokens: bool
 
 
 class Plan:
@@ -70,8 +71,8 @@ class Plan:
 
     language: by which texts are split into sentences; None: each text is one sentence. kinds: of the texts, by default
     plain. A sentence of more than `max_length` tokens is translated in parts. A sentence with placeholders is there
-    twice, with and without them: the first counts if they are copied. stand_ins: the model was trained on masked
-    placeholders (see Tokenizer.has_stand_ins). can_align: tags may find their places by links.
+    twice, with and without them: the first counts if they are copied. placeholder_tokens: the model was
+    trained on them (see Tokenizer.has_placeholder_tokens). can_align: tags may find their places by links.
     """
 
     def __init__(
@@ -83,17 +84,17 @@ class Plan:
         kinds: Sequence[TextKind] | None = None,
         lengths: Lengths | None = None,
         max_length: int | None = None,
-        stand_ins: bool = False,
+        placeholder_tokens: bool = False,
         beam_size: int = 1,
         can_align: bool = True,
     ) -> None:
         self.sentences: list[str] = []
         self.options = options
         self._beam_size, self._can_align = beam_size, can_align
-        self._masked_for_model = stand_in if stand_ins else lambda masked: masked
+        self._uses_tokens = placeholder_tokens
         kinds = kinds or ["plain"] * len(texts)
         masked = [
-            self._masked_for_model(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
+            self._masked(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
             for text, kind in zip(texts, kinds, strict=True)
         ]
         spans = [_spans(split(each.text, language) if language else whole(each.text)) for each in masked]
@@ -124,10 +125,20 @@ class Plan:
             groups.setdefault(options, []).append(place)
         return [Group(*group) for group in groups.items()]
 
-    @property
-    def text_of(self) -> list[int]:
-        """The index of each sentence's text."""
-        return [i for i, text in enumerate(self._texts) for part in text.parts for _ in part.tries]
+    def translate(
+        self,
+        translate: Callable[[list[str], TranslationOptions, list[int]], list[Translation]],
+        numbers: Sequence[int],
+    ) -> list[Translation]:
+        """Translations of `sentences`, group by group; numbers: those of the texts in messages."""
+        text_of = [i for i, text in enumerate(self._texts) for part in text.parts for _ in part.tries]
+        translations = [BLANK] * len(self.sentences)
+        for options, places in self.groups:
+            sentences = [self.sentences[place] for place in places]
+            translated = translate(sentences, options, [numbers[text_of[place]] for place in places])
+            for place, translation in zip(places, translated, strict=True):
+                translations[place] = translation
+        return translations
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
@@ -143,6 +154,9 @@ class Plan:
         texts = [_assembled(text, translations, self.options.n_best) for text in self._texts]
         return texts if self.options.align else list(map(_without_links, texts))
 
+    def _masked(self, masked: Masked) -> Masked:
+        return with_tokens(masked) if self._uses_tokens else masked
+
     def _text(
         self, text: str, kind: TextKind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
     ) -> _Text:
@@ -156,13 +170,14 @@ class Plan:
             spell,
             gaps,
             [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(sentences, spans, strict=True)],
+            self._uses_tokens,
         )
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
         if not is_text(masked):
             return _Part(source, [], ())
-        forms = [self._masked_for_model(masked), without_words(masked)] if has_words(masked) else [masked]
+        forms = [self._masked(masked), without_words(masked)] if has_words(masked) else [masked]
         if len(forms) > 1 or in_parts:  # a word with a mark isn't cut up, and a character can't be
             forms = [form for form in forms if self._fits(form.text)]
         first = len(self.sentences)
@@ -257,7 +272,7 @@ def _translated(part: _Part, text: _Text, translations: Sequence[Translation], r
 
 def _restored(part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
     """A part of the translation of its masked form."""
-    made_up = strays(masked.text, translation.text)
+    made_up = stray_tokens(masked.text, translation.text) if text.placeholder_tokens else []
     restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
     flags = {
         LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),

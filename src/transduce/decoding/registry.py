@@ -5,7 +5,6 @@ ctranslate2. CTranslate2 is a wing because it is an optional package that knows 
 system is complete without it: its translations are accepted only if they are as good as those of our own search.
 """
 
-from pathlib import Path
 from typing import Literal
 
 EngineName = Literal["auto", "torch", "int8", "ctranslate2"]
@@ -22,8 +21,3 @@ EXPORTS = {"encoder.onnx": "onnx"}  # a file by which an export is recognised, a
 
 READ_GLOSSARY = "transduce.wings.terms.glossary:read_glossary"  # file -> list[Term]
 ENFORCE_GLOSSARY = "transduce.wings.terms.enforce:enforce"  # see there
-
-
-def export_engine(folder: Path) -> str | None:
-    """The engine of a folder that holds an export; None for a model folder."""
-    return next((engine for file, engine in EXPORTS.items() if (folder / file).exists()), None)

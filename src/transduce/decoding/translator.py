@@ -1,9 +1,8 @@
 """The door to decoding: texts in, translations out, and the probability of given translations.
 
 `translate` has three steps, which a server takes one by one: `plan` takes texts apart into sentences,
-`translate_sentences` has the engine search them, and `Plan.assemble` puts the texts together. Where each text is one
-sentence without placeholders to mask, the second step is all of it. Text n becomes translation n; how sentences are
-sorted and batched on the way changes nothing.
+`translate_sentences` has the engine search them, and `Plan.assemble` puts the texts together. If each text is one
+sentence with nothing to mask, the second step is enough. Sorting and batching of sentences changes nothing.
 """
 
 import copy
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY
+from transduce.decoding.scoring import score_pairs
 from transduce.decoding.types import (
     BLANK,
     CUT,
@@ -32,8 +32,7 @@ from transduce.decoding.types import (
     Term,
     Translation,
     TranslationOptions,
-    batches,
-    length_penalty,
+    engine_with,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
 CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
-PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
 
 
 class Translator:
@@ -68,6 +66,8 @@ class Translator:
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
         self._fallback = functools.cache(fallback) if fallback else None
+        # Of a sentence: sources have EOS behind it, and the decoder's input BOS before it.
+        self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
     def with_beam_size(self, beam_size: int) -> "Translator":
         """The same, with another beam."""
@@ -120,31 +120,18 @@ class Translator:
     def _translate(
         self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
     ) -> list[Translation]:
-        if not (options.sentences or kinds or self.tokenizer.has_stand_ins):
+        if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
             return self.translate_sentences(texts, options, numbers)
         plan = self.plan(texts, options, kinds=kinds)
-        translations, text_of = [BLANK] * len(plan.sentences), plan.text_of
-        for group in plan.groups:
-            sentences = [plan.sentences[place] for place in group.places]
-            theirs = [numbers[text_of[place]] for place in group.places]
-            for place, each in zip(
-                group.places, self.translate_sentences(sentences, group.options, theirs), strict=True
-            ):
-                translations[place] = each
-        return plan.assemble(translations)
+        return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
     def plan(
-        self,
-        texts: Sequence[str],
-        options: TranslationOptions = PLAIN,
-        *,
-        kinds: Sequence[TextKind] | None = None,
+        self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
     ) -> "Plan":
         """The sentences of texts, to be translated in any way, and what puts the texts together again."""
         from transduce.decoding.plan import Plan  # too slow for a line
 
-        positions = self.engine.max_positions
-        limits = [self.max_length if options.sentences else None, positions and positions - 1]
+        limits = [self.max_length if options.sentences else None, self._max_tokens]
         return Plan(
             texts,
             self.language if options.sentences else None,
@@ -152,9 +139,9 @@ class Translator:
             kinds=kinds,
             lengths=self.lengths,
             max_length=min((limit for limit in limits if limit), default=None),
-            stand_ins=self.tokenizer.has_stand_ins,
+            placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
-            can_align=options.align or "attention" in self.engine.supports,
+            can_align="attention" in self.engine.supports,
         )
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
@@ -164,15 +151,14 @@ class Translator:
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable each target is as the translation of its source, one sentence each, by forced decoding.
 
-        A target is split into pieces as the tokenizer does it; a search may have found the same text in other pieces,
-        and then reported the score of those. A blank pair has probability 1, as in translation. A model that was
-        trained on masked placeholders sees them masked where both sides have the same. Raises UserError as `translate`
-        does, and for unequal numbers of sources and targets.
+        A target is split into pieces by the tokenizer; a search may have reported the score of other pieces of the same
+        text. A blank pair has probability 1. A model that was trained on masked placeholders sees them masked if both
+        sides have the same. Raises UserError as `translate` does, and for unequal numbers of sources and targets.
         """
-        if self.tokenizer.has_stand_ins and len(sources) == len(targets):
-            from transduce.text.placeholder_tokens import both  # too slow for a line
+        if self.tokenizer.has_placeholder_tokens and len(sources) == len(targets):
+            from transduce.text.placeholder_tokens import with_shared_tokens  # too slow for a line
 
-            masked = [both(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            masked = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in masked], [target for _, target in masked]
         return self.score_sentences(sources, targets)
 
@@ -181,30 +167,14 @@ class Translator:
         sources, targets = _as_list(sources), _as_list(targets)
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
-        numbers = range(1, len(sources) + 1)
-        _check_lines(sources, numbers)
-        _check_lines(targets, numbers)
-        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
-        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
-        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
-        self._check_lengths("Source", source_ids, [numbers[i] for i in places])
-        self._check_lengths("Target", target_ids, [numbers[i] for i in places])
-        scored = [Scored(0.0, 0, 0.0)] * len(sources)
-        lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
-        for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
-            log_probs = self.engine.log_probs([source_ids[i] for i in batch], [target_ids[i] for i in batch])
-            for i, log_prob in zip(batch, log_probs, strict=True):
-                length = len(target_ids[i]) + 1
-                score = log_prob / length_penalty(length, self.config.length_penalty)
-                scored[places[i]] = Scored(log_prob, length, score)
-        return scored
+        for texts in (sources, targets):
+            _check_lines(texts, range(1, len(texts) + 1))
+        alpha, pairs = self.config.length_penalty, (sources, targets)
+        return score_pairs(self.engine, self.tokenizer, *pairs, alpha, self._batches, self._check_lengths)
 
     @phase("text")
     def translate_sentences(
-        self,
-        sentences: Sequence[str],
-        options: TranslationOptions = PLAIN,
-        numbers: Sequence[int] | None = None,
+        self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translations of sentences as they stand: nothing is split or masked.
 
@@ -226,19 +196,14 @@ class Translator:
         n_best_lists = self.search(self.engine, distinct, n_best)
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
-        by_text = self._by_text(n_best_lists)
-        translations = self._translations(by_text, [self.limit(source) for source in distinct.sources])
+        hypotheses = self._distinct(n_best_lists)
+        limits = [self.limit(source) for source in distinct.sources]
+        translations = [self._ranked(*each) for each in zip(hypotheses, limits, strict=True)]
         if aligner:
-            hypotheses = [list(ranked.values()) for ranked in by_text]
-            translations = align(aligner, self.tokenizer, self.config, distinct, hypotheses, translations)
+            ranked = [list(each.values()) for each in hypotheses]
+            translations = align(aligner, self.tokenizer, texts, distinct.sources, ranked, translations, self._batches)
         translated = dict(zip(texts, translations, strict=True))
         return [translated.get(text, BLANK) for text in sentences]
-
-    def sentence_stream(self, sentences: Iterable[str]) -> Iterator[Translation]:
-        """The same for a stream of any length, CHUNK_LINES sentences at a time."""
-        stream = iter(sentences)
-        while chunk := list(islice(stream, CHUNK_LINES)):
-            yield from self.translate_sentences(chunk)
 
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
@@ -247,37 +212,34 @@ class Translator:
         lengths = [len(source) + 1 for source in sentences.sources]
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
-        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
-        requests = [
-            self.request(sentences.select(batch), constraints and constraints.select(batch)) for batch in together
-        ]
+        together = list(self._batches(engine, lengths))
+        requests = [self.request(sentences, batch, constraints) for batch in together]
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = best
         return n_best_lists
 
-    def request(self, sentences: Sentences, constraints: Constraints | None = None) -> Request:
-        """The request by which an engine searches these sentences together."""
-        limits = [self.limit(source) for source in sentences.sources]
-        selector = functools.partial(constraints.selector, limits) if constraints else None
-        return Request(sentences.texts, sentences.sources, limits, selector)
+    def request(self, sentences: Sentences, batch: Sequence[int], constraints: Constraints | None = None) -> Request:
+        """The request by which an engine searches some of the sentences together."""
+        sources = [sentences.sources[i] for i in batch]
+        limits = list(map(self.limit, sources))
+        selector = functools.partial(constraints.select(batch).selector, limits) if constraints else None
+        return Request([sentences.texts[i] for i in batch], sources, limits, selector)
 
     def limit(self, source: Sequence[int]) -> int:
-        """The longest translation of a source in tokens, EOS not counted; the decoder's input is one longer, by BOS."""
-        limit, positions = len(source) + self.config.max_extra_tokens, self.engine.max_positions
-        return limit if positions is None else min(limit, positions - 1)
+        """The longest translation of a source in tokens, EOS not counted."""
+        limit = len(source) + self.config.max_extra_tokens
+        return limit if self._max_tokens is None else min(limit, self._max_tokens)
+
+    def _batches(self, engine: Engine, lengths: Sequence[int]) -> Iterator[list[int]]:
+        return batches(lengths, engine.budget(self.config, sum(lengths)))
 
     def engine_for(self, feature: Feature) -> Engine:
         """The engine, or where it lacks a feature, one for the same model; raises UserError if there is none."""
-        if feature in self.engine.supports:
-            return self.engine
-        other = self._fallback() if self._fallback else None
-        if other is None or feature not in other.supports:
-            raise UserError(f"{(other or self.engine).name} can't {PURPOSES[feature]} with this model.")
-        return other
+        return engine_with(feature, self.engine, self._fallback)
 
-    def _by_text(self, n_best_lists: NBestLists) -> list[dict[str, Hypothesis]]:
+    def _distinct(self, n_best_lists: NBestLists) -> list[dict[str, Hypothesis]]:
         """Each sentence's hypotheses by their texts: of the same text in other pieces, the most probable."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         by_text: list[dict[str, Hypothesis]] = [{} for _ in n_best_lists]
@@ -286,35 +248,39 @@ class Translator:
                 distinct.setdefault(next(texts), hypothesis)
         return by_text
 
-    def _translations(self, by_text: list[dict[str, Hypothesis]], limits: list[int]) -> list[Translation]:
-        """The best of each sentence's hypotheses with the others as its alternatives."""
-        if not all(by_text):
+    def _ranked(self, hypotheses: dict[str, Hypothesis], limit: int) -> Translation:
+        """The best of a sentence's hypotheses with the others as its alternatives."""
+        if not hypotheses:
             raise UserError(
-                "The model's probabilities are not numbers: its weights are damaged; use another checkpoint."
+                "The model's weights are damaged: its probabilities are not numbers. Use another checkpoint."
             )
-        translations = []
-        for hypotheses, limit in zip(by_text, limits, strict=True):
-            best, *others = (
-                Translation(
-                    text,
-                    score,
-                    tuple(self.tokenizer.target_pieces(tokens)),
-                    flags=(CUT,) if len(tokens) == limit else (),
-                )
-                for text, (score, tokens) in hypotheses.items()
-            )
-            translations.append(replace(best, alternatives=tuple(others)) if others else best)
-        return translations
+        pieces = self.tokenizer.target_pieces
+        best, *others = (
+            Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
+            for text, (score, tokens) in hypotheses.items()
+        )
+        return replace(best, alternatives=tuple(others)) if others else best
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
-        positions = self.engine.max_positions
         other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
         for row, number in zip(rows, numbers, strict=True):
-            if positions is not None and len(row) + 1 > positions:
+            if self._max_tokens is not None and len(row) > self._max_tokens:
                 raise UserError(
                     f"{side} text {number} has {len(row)} tokens, and {self.engine.name} knows positions for "
-                    f"{positions - 1}; split it into shorter ones{other}."
+                    f"{self._max_tokens}; split it into shorter ones{other}."
                 )
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Every index of `lengths` once, the longest first, in batches with count x longest <= budget, or of one."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def _as_list(texts: Sequence[str]) -> list[str]:

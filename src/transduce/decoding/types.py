@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
+from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
 if TYPE_CHECKING:  # --help needs this file, and neither torch nor numpy
@@ -183,6 +184,19 @@ class Engine(Protocol):
         ...
 
 
+PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary", "positions": "search it"}
+
+
+def engine_with(feature: Feature, engine: Engine, fallback: Callable[[], Engine] | None) -> Engine:
+    """The engine if it supports a feature, else the fallback; raises UserError if neither does."""
+    if feature in engine.supports:
+        return engine
+    other = fallback() if fallback else engine
+    if feature not in other.supports:
+        raise UserError(f"{other.name} can't {PURPOSES[feature]} with this model.")
+    return other
+
+
 class Refusal(NamedTuple):
     """Why a model can't have an engine, or a format."""
 
@@ -199,25 +213,3 @@ class ModelToOpen(NamedTuple):
     device: "torch.device | str | None" = None  # None: the GPU if there is one
     threads: int = 0  # of the CPU; 0: as many as the engine chooses
     required: bool = False  # the user has named this engine
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether the device is a CPU, or left open."""
-        return self.device is None or str(self.device) == "cpu"
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
-    return ((5 + length) / 6) ** alpha
-
-
-def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Every index of `lengths` once, the longest first, in batches with count x longest <= budget, or of one."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

@@ -18,13 +18,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from transduce.config.schema import STAND_INS, DataConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
 from transduce.text.clean import TOO_LONG, Cleaning, clean
 from transduce.text.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
 from transduce.text.pairs import TREES, Origin, Pair, are_documents, read_pairs
-from transduce.text.placeholder_tokens import stand_in_pairs
+from transduce.text.placeholder_tokens import tokenized_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import Rules
 from transduce.text.staging import Spool, Texts
@@ -234,7 +234,7 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
     """What becomes of placeholders is decided: by the vocabulary if it is there already, else by the corpus."""
     known: Literal["masked", "kept"] | None = None
     if tokenizer:
-        known = "masked" if tokenizer.has_stand_ins else "kept"
+        known = "masked" if tokenizer.has_placeholder_tokens else "kept"
     if data.placeholders == "auto":
         files = [corpus.files for corpus in data.corpora if not is_prepared(corpus.files)]  # which is refused later
         documents = not data.symbols and any(map(are_documents, files))
@@ -248,7 +248,7 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
 
 def _as_seen(pairs: Iterator[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
     """The pairs as the model sees them."""
-    return stand_in_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs
+    return tokenized_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs
 
 
 def split_off(data: DataConfig, spools: Sequence[Spool], cleaning: Cleaning) -> tuple[list[Pair], int]:
@@ -283,7 +283,7 @@ def learn_vocabulary(data: DataConfig, sources: Collection[str], targets: Collec
         kind=data.tokenizer,
         joint=data.joint,
         symbols=data.symbols,
-        stand_ins=STAND_INS if data.placeholders == "masked" else "",
+        placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
     )
 
 

@@ -20,7 +20,7 @@ CODE, CODE_END = ">>", "<<"  # around the language to translate to, before a sou
 class Foreign:
     """`pieces` by id, the first four of which stand for PAD, BOS, EOS and UNK; raises ValueError as a damaged model."""
 
-    has_stand_ins = False
+    has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
         self.model, self.threads, self._pieces = model, threads, list(pieces)

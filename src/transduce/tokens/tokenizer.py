@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import sentencepiece
 
-from transduce.config.schema import BOS, EOS, PAD, STAND_INS, UNK
+from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.imported_vocabulary import Foreign
 from transduce.tokens.spans import Span, piece_spans
@@ -73,20 +73,23 @@ class Tokenizer:
         kind: Literal["bpe", "unigram"] = "bpe",
         joint: bool = True,
         symbols: bool = False,
-        stand_ins: str = "",
+        placeholder_tokens: str = "",
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
 
         symbols: every word of the targets is a piece, and there is nothing else to learn (linearised trees).
-        stand_ins: characters that are pieces by themselves, whatever they stand beside.
+        placeholder_tokens: characters that are pieces by themselves, whatever they stand beside.
         The texts are gone through several times, and the same ones give the same bytes. Raises UserError if there is
         no text, or if the vocabulary has no room for the 256 bytes.
         """
         if symbols:
-            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind, stand_ins))
+            return cls(_learn_symbols(targets), _learn([sources], vocab_size, kind, placeholder_tokens))
         if joint:
-            return cls(_learn([sources, targets], vocab_size, kind, stand_ins))
-        return cls(_learn([targets], vocab_size, kind, stand_ins), _learn([sources], vocab_size, kind, stand_ins))
+            return cls(_learn([sources, targets], vocab_size, kind, placeholder_tokens))
+        return cls(
+            _learn([targets], vocab_size, kind, placeholder_tokens),
+            _learn([sources], vocab_size, kind, placeholder_tokens),
+        )
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -189,12 +192,12 @@ class Tokenizer:
             if processor.is_byte(token):
                 break
             found[token] = processor.id_to_piece(token).removeprefix(SPACE)
-        return {} if self.has_stand_ins else found
+        return {} if self.has_placeholder_tokens else found
 
     @property
-    def has_stand_ins(self) -> bool:
+    def has_placeholder_tokens(self) -> bool:
         """Whether what stands for placeholders is known on both sides, each as a piece."""
-        return all(side.has_stand_ins for side in (self._source, self._target))
+        return all(side.has_placeholder_tokens for side in (self._source, self._target))
 
     @property
     def models(self) -> tuple[bytes, bytes]:
@@ -226,7 +229,7 @@ class _Vocabulary:
         self.continuing = _open(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
-        self.has_stand_ins = all(self.processor.piece_to_id(each) != UNK for each in STAND_INS)
+        self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
         # No piece goes beyond a word, so BPE cuts a word alike wherever it stands. Unigram adds up the scores of a
         # whole text, and rounding may decide between two ways to cut its last word. BPE's scores are ranks.
         by_rank = all(self.processor.get_score(token).is_integer() for token in range(self.size))
@@ -306,20 +309,20 @@ def _open(model: bytes, *, foreign: bool = False) -> sentencepiece.SentencePiece
     return processor
 
 
-def _learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str, stand_ins: str) -> bytes:
+def _learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
     """A serialised SentencePiece model of the texts of one side, or of both."""
-    special = UNK + 1 + BYTES + len(SPACE) + len(stand_ins)
+    special = UNK + 1 + BYTES + len(SPACE) + len(placeholder_tokens)
     if vocab_size <= special:
         raise UserError(
             f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
         )
-    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=stand_ins)
+    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens)
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     # A small corpus supports fewer pieces.
     sentences = (others.sub(" ", part) for part in _sample(sides))
-    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(stand_ins))
+    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(placeholder_tokens))
 
 
 def _learn_symbols(texts: Collection[str]) -> bytes:

@@ -25,7 +25,7 @@ from command_line import run
 from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import STAND_INS, ModelConfig, RunConfig, configure, options
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, configure, options
 from transduce.decoding.check_sentences import PHRASEBOOK
 from transduce.decoding.engines.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
 from transduce.decoding.engines.torch import TorchEngine
@@ -64,7 +64,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def get(name: str) -> Path:
         folder = place / name.replace(" ", "-")
-        made = {"joint": "separate" not in name, "stand_ins": STAND_INS if "stand-ins" in name else ""}
+        made = {
+            "joint": "separate" not in name,
+            "placeholder_tokens": PLACEHOLDER_TOKENS if "stand-ins" in name else "",
+        }
         made["symbols"] = "symbols" in name
         return folder if folder.exists() else make_model(folder, MODELS[name], **made)
 

@@ -55,7 +55,7 @@ class Int8Embedding(Embedding):
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
     """Our own search with products in 8 bits."""
-    if not model.on_cpu:
+    if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
         return Refusal("this processor is no faster with 8 bits than with 32")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
-from transduce.config.schema import DecodeConfig, RunConfig
+from transduce.config.schema import DecodeConfig, RunConfig, length_penalty
 from transduce.decoding.alignment_layer import alignment_layer
 from transduce.decoding.check_sentences import held_out
 from transduce.decoding.engines.formats import refuse_config
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import Translator
-from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Request, Sentences, batches, length_penalty
+from transduce.decoding.translator import Translator, batches
+from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Request, Sentences
 from transduce.preparation.prepare import is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
@@ -152,11 +152,12 @@ def _requests(translator: Translator, texts: list[str]) -> list[Request]:
     sources = translator.tokenizer.encode_source(texts)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
-    sentences = Sentences(texts, sources, list(range(len(texts)))).select(fitting)
-    lengths = [len(source) + 1 for source in sentences.sources]
+    lengths = [len(source) + 1 for source in sources]
+    sentences = Sentences(texts, sources, list(range(len(texts))))
+    budget = translator.engine.budget(translator.config, sum(lengths[i] for i in fitting))
     return [
-        translator.request(sentences.select(batch))
-        for batch in batches(lengths, translator.engine.budget(translator.config, sum(lengths)))
+        translator.request(sentences, [fitting[i] for i in batch])
+        for batch in batches([lengths[i] for i in fitting], budget)
     ]
 
 

@@ -16,20 +16,13 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
-from transduce.decoding.types import (
-    Feature,
-    Hypothesis,
-    ModelToOpen,
-    NBestLists,
-    Refusal,
-    Request,
-    length_penalty,
-)
+from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, length_penalty
+from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, verify
 from transduce.system.journal import say
@@ -44,6 +37,7 @@ CHECK_FILE = "check.json"  # beside a converted model: how it compares with our 
 CACHE_FORMAT = 2  # engines of another format are built again
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's name for the pieces that a search may choose from
+BUILD = "transduce.wings.ct2.build:build_and_open"  # loaded when an engine is built, for it needs torch
 Pieces = tuple[str, ...]  # ids, as CTranslate2 has them
 
 
@@ -63,7 +57,7 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
         return Refusal("it needs the package ctranslate2: pip install 'transduce[fast]'")
     if not (folder / MANIFEST).exists():
         return Refusal(f"the training of {folder} is not finished")
-    if not model.on_cpu:
+    if model.device is not None and str(model.device) != "cpu":
         return Refusal("it is for CPUs here")
     try:
         return _open(model, folder)
@@ -81,9 +75,8 @@ def _open(model: ModelToOpen, folder: Path) -> "CTranslate2Engine | Refusal":
     place = cache_folder() / _key(folder, shortlist=model.config.decode.shortlist)
     compute_type, threads = read_compute_type(place), model.threads or cores()
     if compute_type is None:
-        from transduce.wings.ct2.build import build_and_open
-
-        return build_and_open(model, folder, place, threads)
+        built: CTranslate2Engine | Refusal = resolve_name(BUILD)(model, folder, place, threads)
+        return built
     if not compute_type:
         return Refusal("what it translates is worse than what our own search finds")
     return CTranslate2Engine(place, compute_type, model.config.model, threads)

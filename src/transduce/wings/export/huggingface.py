@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
-from transduce.decoding.types import batches
+from transduce.decoding.translator import batches
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError

@@ -71,7 +71,8 @@ class Service:
         Words are aligned only if the model can. Raises UserError as the translator does, and QueueFullError.
         """
         options = order.options._replace(align=order.options.align and served.can_align)
-        Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
+        if options.glossary:
+            Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
         translator = self._translator(served, order)
         size = sum(map(len, texts))
         plan, tokens = await self._run(size, lambda: _plan(translator, texts, options, kinds))

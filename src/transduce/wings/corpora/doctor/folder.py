@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.engines.formats import formats, refuse
-from transduce.decoding.registry import export_engine
+from transduce.decoding.loading import export_engine
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
