@@ -38,7 +38,7 @@ def names(text: str) -> list[str]:
 
 
 @given(TEXTS)
-def test_a_stand_in_is_one_character_and_comes_back(text: str) -> None:
+def test_a_token_is_one_character_and_comes_back(text: str) -> None:
     masked = with_tokens(mask(text))
     words = [mark for mark in masked.marks if mark.kind == "word"]
     assert original(masked) == text
@@ -54,7 +54,7 @@ def test_a_stand_in_is_one_character_and_comes_back(text: str) -> None:
 
 
 @given(TEXTS)
-def test_equal_placeholders_have_equal_stand_ins(text: str) -> None:
+def test_equal_placeholders_have_equal_tokens(text: str) -> None:
     masked = with_tokens(mask(text))
     given_to = {mark.opening: masked.text[mark.begin] for mark in masked.marks if mark.kind == "word"}
     assert [given_to[name] for name in names(text)] == [each for each in masked.text if each in PLACEHOLDER_TOKENS]
@@ -106,7 +106,7 @@ def assembled(text: str, *translations: str) -> Translation:
 A, B, C = PLACEHOLDER_TOKENS[:3]
 
 
-def test_a_sentence_has_its_own_stand_ins() -> None:
+def test_a_sentence_has_its_own_tokens() -> None:
     plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", placeholder_tokens=True)
     assert plan.sentences == [f"Open {A} with {B}.", "Open with.", f"Close {A}, {A}.", "Close,."]
     made = plan.assemble([Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")])
@@ -140,7 +140,7 @@ def test_a_text_may_be_one_sentence() -> None:
 
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_stand_ins_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:
+def test_tokens_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:
     texts = [f"a dog {A} runs ({B}) {word}" for word in ("here", "there", "fast", "home") * 5]
     tokenizer = Tokenizer.train(
         texts, texts, vocab_size=360, joint=joint, kind=kind, placeholder_tokens=PLACEHOLDER_TOKENS
@@ -196,7 +196,7 @@ def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
 
 
-def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preparation_of_before_has_no_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Folders that an earlier version wrote don't have the option."""
     (tmp_path / "a.tsv").write_text("".join(f"word{n}\twort{n}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0

@@ -5,7 +5,7 @@ from collections import Counter
 
 NUMBER = re.compile(r"\d+")
 THOUSANDS_SEPARATOR = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
-MAX_DIGITS = 30  # of a number; more digits are a code
+MAX_NUMBER_DIGITS = 30  # of a number; more digits are a code
 HALF_DAY_HOURS = 12
 
 
@@ -35,7 +35,7 @@ def _digits(text: str, without_thousands: bool) -> list[str]:
 
 def _numbers(text: str, without_thousands: bool) -> Counter[str]:
     numbers = _digits(text, without_thousands)
-    return Counter(str(int(number)) if len(number) <= MAX_DIGITS else number for number in numbers)
+    return Counter(str(int(number)) if len(number) <= MAX_NUMBER_DIGITS else number for number in numbers)
 
 
 def _contradict(source: Counter[str], translation: Counter[str]) -> bool:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from itertools import accumulate
 
-from transduce.text.placeholders import QUOTES, Mark, Masked, Patch, in_order, weave
+from transduce.text.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, weave
 
 
 def without_words(masked: Masked) -> Masked:
@@ -30,7 +30,11 @@ def _is_word_or_blank(character: str) -> bool:
 def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
     """The removal with the quotes or brackets around it, unless a tag is between."""
     begin, end = removal.begin - 1, removal.end
-    if begin >= 0 and text[end : end + 1] == QUOTES.get(text[begin]) and not edges & {removal.begin, removal.end}:
+    if (
+        begin >= 0
+        and text[end : end + 1] == CLOSING_QUOTES.get(text[begin])
+        and not edges & {removal.begin, removal.end}
+    ):
         return removal._replace(begin=begin, end=end + 1, opening=text[begin] + removal.opening + text[end])
     return removal
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from transduce.text.placeholders import QUOTES, Mark, Masked, Patch, Span, moved, weave
+from transduce.text.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, Span, moved, weave
 
 Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
 WORD_PATTERN = re.compile(r"\w+(?:[-'’]\w+)*")
@@ -226,7 +226,7 @@ class _Placing:
 
     def _before_quotes(self, place: int) -> int:
         """The place before the quotes or brackets that precede a word."""
-        while place and self.target[place - 1] in QUOTES:
+        while place and self.target[place - 1] in CLOSING_QUOTES:
             place -= 1
         return place
 
