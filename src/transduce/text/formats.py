@@ -1,7 +1,7 @@
 """The registry of file formats: the suffix of a file's name says which reader understands it.
 
-To add a format, write its reader in a module and name the reader in `FILE_FORMATS`. The module is imported when the first
-file of the format is read.
+To add a format, write its reader in a module and name the reader in `FILE_FORMATS`. The module is imported when the
+first file of the format is read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
