@@ -20,7 +20,7 @@ CODE, CODE_END = ">>", "<<"  # around the target language, at the start of a sou
 class ImportedVocabulary:
     """pieces: by id; the first four stand for PAD, BOS, EOS and UNK. Raises ValueError if either is damaged."""
 
-    has_stand_ins = False
+    has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
         self.model, self.threads, self._pieces = model, threads, list(pieces)

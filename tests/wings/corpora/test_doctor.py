@@ -20,6 +20,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text import clean as cleaning
 from transduce.text.clean import Cleaning, clean
+from transduce.text.numbers import numbers_disagree
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
@@ -64,7 +65,6 @@ from transduce.wings.rules.misalignment import (
     find_shifts,
 )
 from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
-from transduce.wings.rules.numbers import numbers_disagree
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
