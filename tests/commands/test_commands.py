@@ -716,7 +716,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src": "test.src: its suffix does not say how it holds two languages.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
-    "parse one --input x.mrg": "x.mrg holds trees by its suffix; `transduce evaluate one x.mrg` parses their words.",
+    "parse one --input x.mrg": "To parse its words and score the parses: transduce evaluate one x.mrg",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
     "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",

@@ -20,15 +20,15 @@ from transduce.system.journal import duration, read_events, say
 if TYPE_CHECKING:
     from transduce.wings.demo.phrasebook.pairs import Example
 
-TRAIN, VALID, TEST = 40_000, 300, 500  # sentences
-SHOWN = 8
-SEED = 1
+TRAIN_SENTENCES, VALID_SENTENCES, TEST_SENTENCES = 40_000, 300, 500  # sentences
+MAX_SHOWN_SENTENCES = 8
+PHRASEBOOK_SEED = 1
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
-    """Train on the embedded English-German phrasebook, evaluate, translate and write a report: a few minutes.
+    """Train a small English-German model on generated sentences, evaluate it and write a report, in minutes.
 
-    The test sentences combine words in ways that no training sentence does.
+    The test sentences have combinations of words that no training sentence has.
 
     Args:
         out: The folder to write: the text, the model and report.html.
@@ -45,18 +45,22 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
         raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
     say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
     say("words that never stand together in training, so that learning by heart does not help.")
-    training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
+    training, held_out = split(TRAIN_SENTENCES, VALID_SENTENCES + TEST_SENTENCES, seed=PHRASEBOOK_SEED)
     text.mkdir(parents=True, exist_ok=True)
-    for name, examples in ("train", training), ("valid", held_out[:VALID]), ("test", held_out[VALID:]):
+    for name, examples in (
+        ("train", training),
+        ("valid", held_out[:VALID_SENTENCES]),
+        ("test", held_out[VALID_SENTENCES:]),
+    ):
         _write(files[name], examples)
     result = train(given, model)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    examples = result.metrics["test"]["examples"][:SHOWN]
+    examples = result.metrics["test"]["examples"][:MAX_SHOWN_SENTENCES]
     _print_table(examples)
     _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {TEST} sentences whose combinations were not in training.")
+    print(f"\nBLEU {bleu['value']:.1f} on {TEST_SENTENCES} sentences whose combinations were not in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
     print("What to do next:")
     for purpose, command in next_steps(model):
@@ -64,7 +68,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def _write(files: Sequence[str], examples: "Sequence[Example]") -> None:
-    """One file a language, line-aligned, as people have them."""
+    """Write a line-aligned file per language."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -80,7 +84,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Commands that work as they stand, also where transduce was installed into a folder that is not on the PATH."""
+    """Purposes and commands, which also work if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
@@ -97,7 +101,7 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """The page: scores, facts, learning curve, sentences, one of them from the inside."""
+    """Write the report: scores, facts, learning curve, sentences, and attention and search of one of them."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve
