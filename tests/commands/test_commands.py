@@ -657,7 +657,7 @@ def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["model", "my model", 'it\'s "mine"'])
 def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
     steps = dict(next_steps(Path("demo", name)))
-    for purpose in ("Translate in the browser, while you type", "See what the model is"):
+    for purpose in ("Translate in the browser", "Show details of the model"):
         assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
     program = ast.parse(shlex.split(steps["Use it from Python"])[-1])
     assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]

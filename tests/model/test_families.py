@@ -131,7 +131,7 @@ def test_a_new_family_is_a_module_and_a_line(place, tmp_path):
 
     training = "train", "--train", place / "data", "--out", tmp_path / "model"
     transduce_with_bags(*training, *SHAPE, "model.kind=bag", "train.steps=2", "train.save_every=1")
-    assert len(transduce_with_bags("translate", tmp_path / "model", text="one two\nthree\n").splitlines()) == 2
+    assert transduce_with_bags("translate", tmp_path / "model", text="one two\nthree\n").count("\n") == 2
     assert "bag, " in transduce_with_bags("info", tmp_path / "model")
 
 

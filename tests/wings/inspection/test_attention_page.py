@@ -124,7 +124,7 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
     if with_self_attention:
         assert uses["encoder"].queries == uses["encoder"].keys == read
         assert uses["decoder"].queries == [SHOWN_BOS, *attention.translation.tokens]
-        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing looks at what follows"
+        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing attends to later positions"
     if family == "window":
         assert not np.triu(np.array(uses["encoder"].weights), 2).any()
 
@@ -439,7 +439,7 @@ def names(driver, css: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_pointing_at_a_piece_tells_what_it_looks_at(width, seen, browse):
+def test_pointing_at_a_piece_tells_what_it_attends_to(width, seen, browse):
     picture = seen("transformer")[2]
     driver = browse(picture, width)
     point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
@@ -551,7 +551,7 @@ def test_everything_can_be_reached_by_keyboard(seen, browse):
     find(driver, ".piece")
     press(driver, *[Keys.TAB] * 4)  # beyond layer, head and pieces
     press(driver, Keys.ARROW_RIGHT)
-    assert focused() == "br" and told(driver, 1).startswith("“br” is looked at by")
+    assert focused() == "br" and told(driver, 1).startswith("“br” is attended to by")
     assert is_the_browsers(driver) and focused() == "br"
     press(driver, Keys.TAB, Keys.TAB)  # beyond the translation
     press(driver, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
@@ -618,7 +618,7 @@ def test_a_report_draws_it_too(seen, chromium, tmp_path):
     show(chromium, 360, dark=True)
     chromium.get((tmp_path / "report.html").as_uri())
     point(chromium, find(chromium, ".piece"))
-    assert "is looked at by" in told(chromium, 1)
+    assert "is attended to by" in told(chromium, 1)
     assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     assert complaints(chromium) == []
 
@@ -652,6 +652,6 @@ def test_it_draws_under_a_servers_strict_policy(seen, chromium):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         chromium.get(f"http://127.0.0.1:{server.server_port}/")
         point(chromium, find(chromium, ".piece"))
-        assert "is looked at by" in told(chromium, 1)
+        assert "is attended to by" in told(chromium, 1)
         server.shutdown()
     assert complaints(chromium) == []

@@ -35,34 +35,31 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     """
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
-    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     from transduce.training.distributed import refuse_several
     from transduce.training.run import train  # torch: too slow for --help
     from transduce.wings.demo.phrasebook.sampling import split
 
     refuse_several("transduce demo")
     if (model / "manifest.json").exists():
-        raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
-    say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
-    say("words that never stand together in training, so that learning by heart does not help.")
+        raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
+    say("Generated English and German sentences. The test sentences have combinations of words that are not in the")
+    say("training sentences, so memorising does not help.")
     training, held_out = split(TRAIN_SENTENCES, VALID_SENTENCES + TEST_SENTENCES, seed=PHRASEBOOK_SEED)
     text.mkdir(parents=True, exist_ok=True)
-    for name, examples in (
-        ("train", training),
-        ("valid", held_out[:VALID_SENTENCES]),
-        ("test", held_out[VALID_SENTENCES:]),
-    ):
+    parts = {"train": training, "valid": held_out[:VALID_SENTENCES], "test": held_out[VALID_SENTENCES:]}
+    for name, examples in parts.items():
         _write(files[name], examples)
-    result = train(given, model)
+    result = train(options, model)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     examples = result.metrics["test"]["examples"][:MAX_SHOWN_SENTENCES]
     _print_table(examples)
     _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {TEST_SENTENCES} sentences whose combinations were not in training.")
+    print(f"\nBLEU {bleu['value']:.1f} on {TEST_SENTENCES} sentences with combinations of words not in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
-    print("What to do next:")
+    print("Next steps:")
     for purpose, command in next_steps(model):
         print(f"  {purpose}:\n    {command}")
 
@@ -93,8 +90,8 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
     program = f'import transduce; print(transduce.load({name}).translate(["{sentence}"])[0].text)'
     return [
         ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
-        ("Translate in the browser, while you type", f"{transduce} serve {model}"),
-        ("See what the model is", f"{transduce} info {model}"),
+        ("Translate in the browser", f"{transduce} serve {model}"),
+        ("Show details of the model", f"{transduce} info {model}"),
         ("Use it from Python", f"{python} -c {shlex.quote(program)}"),
         ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
     ]
@@ -111,14 +108,14 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
 
     loaded = model_folder.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
-    found = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+    recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
     training, corpus = metrics["training"], metrics["corpus"]
     write_report(
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer, trained from nothing on this machine and tested on combinations of words that it "
-            "had never seen.",
+            summary="A Transformer, trained from scratch on this machine and tested on combinations of words that are "
+            "not in its training sentences.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),
@@ -129,7 +126,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
             curve=learning_curve(read_events(model / model_folder.JOURNAL)),
-            picture=picture_of(loaded.model, found),
+            picture=picture_of(loaded.model, recorded),
             examples=examples,
             next_steps=[Step(*each) for each in next_steps(model)],
         ),

@@ -53,7 +53,7 @@ def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
 
     Under autocast, CUDA would choose float16, and a CPU without bfloat16 instructions has no LSTM at all.
     """
-    if not x.is_cuda and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
         parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
