@@ -34,6 +34,7 @@ from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholders import intact
+from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
@@ -41,7 +42,6 @@ from transduce.wings.export import exporting, huggingface, importing, marian, pa
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.parsing.trees import ALL_MARKS
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
