@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
-from transduce.commands.profile import TRANSLATE, profiled, say_search
+from transduce.commands.profile import TRANSLATE_PHASES, profiled, say_search
 from transduce.commands.recipes import Files
 from transduce.config.schema import DataConfig, parse_assignments
 from transduce.decoding.engines.engine import Choice
@@ -123,7 +123,7 @@ def translate(
         next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
     terms = read_glossary(str(glossary)) if glossary else []
     folders = [model, *map(Path, ensemble)]
-    with profiled(profile, TRANSLATE) as found:
+    with profiled(profile, TRANSLATE_PHASES) as found:
         with phase("start", whole=True):
             content = read_bytes(input) if is_document else b""
             translator = load(folders, given, engine=engine)

@@ -32,7 +32,7 @@ def report_page(name: str, audit: Audit, findings: Sequence[Finding], uncovered:
         section("Lengths", _lengths(audit)),
         section("Characters", _characters(audit, uncovered)),
     ]
-    return document(f"Corpus report: {name}", "\n".join(sections), STYLE)
+    return document(f"Corpus report: {name}", "\n".join(sections), CORPUS_STYLE)
 
 
 def _rules(findings: Sequence[Finding], pairs: int) -> str:
@@ -152,7 +152,7 @@ def _character(character: str, count: int) -> str:
     return f"<span><b>{shown(character)}</b> U+{ord(character):04X} <i>{count:,}</i></span> "
 
 
-STYLE = """
+CORPUS_STYLE = """
 h2 { margin-bottom: .6rem; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; vertical-align: top; white-space: nowrap; padding: .4rem 1rem .4rem 0; }

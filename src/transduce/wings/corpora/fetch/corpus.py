@@ -22,7 +22,7 @@ from transduce.wings.corpora.fetch.download import download, file_name
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
-SOURCE, FACTS = "SOURCE.md", "source.json"
+SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
 MAX_NOTE_BYTES = 1 << 20  # of a licence
 
 
@@ -43,7 +43,7 @@ class Fetched(NamedTuple):
 def already_fetched(name: str, out: Path) -> Fetched | None:
     """The corpus in `out`, verified; None if there is nothing. Raises UserError if there is something else."""
     try:
-        facts = json.loads((out / FACTS).read_bytes())
+        facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
@@ -51,7 +51,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
             raise UserError(f"--out {out} exists already. Name a new folder.") from None
         return None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{out / FACTS} is damaged. Remove {out}, and it is fetched again.") from None
+        raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out}, and it is fetched again.") from None
     if corpus != name:
         raise UserError(f"--out {out} holds {corpus}; name another folder for {name}.")
     verify(out)
@@ -160,9 +160,10 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
         for file, path in paths.items()
     ]
     today = datetime.now(UTC).date().isoformat()
-    facts = corpus._asdict() | {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
-    facts = {name: value for name, value in facts.items() if name not in ("name", "splits")}
-    (fetched.folder / FACTS).write_text(to_json(facts | {"fetched": today, "downloads": downloads}), encoding="utf-8")
+    facts = {name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")}
+    facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
+    facts |= {"fetched": today, "downloads": downloads}
+    (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
     lines = [
         f"# {corpus.title}",
         "",
@@ -180,7 +181,7 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
     ]
     if fetched.repaired:
         lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; these are U+FFFD now."]
-    (fetched.folder / SOURCE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _names(parts: tuple[Part, ...]) -> str:
