@@ -61,7 +61,7 @@ from transduce.text.rules import (
 from transduce.text.sides import Side, Sides
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as auditing
-from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, findings, quantiles
+from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
@@ -245,7 +245,7 @@ def test_processes_change_nothing(sentences, monkeypatch):
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
     one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
     assert list(one.verdicts) == list(two.verdicts)
-    assert findings(one) == findings(two)
+    assert one.findings() == two.findings()
     assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
     assert one.faults.counts[DUPLICATE] >= 45

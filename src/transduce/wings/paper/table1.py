@@ -24,6 +24,11 @@ from transduce.system.journal import say
 from transduce.wings.inspection.plots import save
 from transduce.wings.paper.tables import Table
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 KERNEL, NEIGHBOURHOOD, HEADS = 3, 64, 8
 REPEATS = 3
 WIDTH = 512
@@ -315,8 +320,6 @@ def _peak() -> int:
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
-        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.") from None
+    if resource is None:
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

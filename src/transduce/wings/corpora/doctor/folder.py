@@ -12,6 +12,7 @@ from transduce.config.schema import RunConfig
 from transduce.decoding.engines.support import ENCODER, formats, unknown
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
+from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.fact import Fact
 
@@ -37,7 +38,8 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     if (folder / model_folder.DATA).is_dir():
         yield from _files(folder / model_folder.DATA, "use another copy; only resuming needs it", brief=True)
     for aside in sorted(folder.rglob(f".*{ASIDE}*")):
-        yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
+        if aside.suffix != LOCK:
+            yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
         yield Fact("checkpoints", "lacking", "none", f"to start, run the same `transduce train … --out {named}`")
     yield from _engines(folder, config, finished)

@@ -17,10 +17,10 @@ HISTOGRAM_BARS = 48
 CHART_WIDTH, CHART_HEIGHT = 600, 150  # in units of the drawing
 
 
-def report_page(name: str, audit: Audit, findings: Sequence[Finding], uncovered: Sequence[tuple[str, int]]) -> str:
+def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
     """The page of a corpus; uncovered: characters without a piece of their own, and how often they occur."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
-    share = audit.faulty / audit.pairs
+    share, findings = audit.faulty / audit.pairs, audit.findings()
     summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
     summary += f"; {audit.repaired:,} of these can be repaired." if audit.repaired else "."
     sections = [
