@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transduce.config.schema import ModelConfig
-from transduce.model.attention import MultiHeadAttention
+from transduce.model.variants import make_attention
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.wings.inspection.plots import save
@@ -78,12 +78,12 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
-        self.window = window
-        self.attention = MultiHeadAttention(ModelConfig(d_model=d, num_heads=min(HEADS, d)))
+        config = ModelConfig(d_model=d, num_heads=min(HEADS, d), window=window)
+        self.attention = make_attention(config, to_self=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """(1, n, d) -> the same shape."""
-        return self.attention(x, self.attention.project(x), window=self.window)
+        return self.attention(x, self.attention.project(x))
 
 
 class Recurrence(nn.Module):

@@ -9,7 +9,8 @@ from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.engines.support import ENCODER, formats, unknown
+from transduce.decoding.engines.formats import formats, refuse
+from transduce.decoding.loading import export_engine
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
@@ -23,7 +24,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     if preparation.is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
-    if finished and ((folder / ENCODER).exists() or not (folder / model_folder.CONFIG).exists()):
+    if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
         yield from _files(folder, "export the model again to another folder")
         return
     config, named = model_folder.read_config(folder), quote(str(folder))
@@ -73,8 +74,8 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
     """The engines that can run the model, and the formats that it can be exported to."""
-    if why := unknown("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't run it: {why}; torch is used")
+    if refusal := refuse("ctranslate2", folder, config):
+        yield Fact("fast engine", "good", f"CTranslate2 can't run it: {refusal.reason}; torch is used")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
         yield Fact("fast engine", "lacking", "CTranslate2 could run it, but is not installed", mend)

@@ -8,7 +8,7 @@ from transduce.system.errors import UserError
 from transduce.text import jsonl, tsv
 from transduce.text.encoding_errors import as_windows, readable
 from transduce.text.misalignment import at_offsets
-from transduce.text.pairs import BILINGUAL, PAGES, SUBTITLES, Pair, read_lines, read_pairs
+from transduce.text.pairs import Pair, are_line_aligned, read_lines, read_pairs
 from transduce.text.plain import suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
@@ -21,7 +21,7 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
     forms = [suffixes(file)[0] for file in files]
     if len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
         return
-    if len(files) == 2 and not {*forms} & {*BILINGUAL, *SUBTITLES, *PAGES}:
+    if are_line_aligned(files):
         if len(outputs) != 2:
             raise UserError("--fix needs two files for a corpus of two files, or one whose name ends in .jsonl.")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:

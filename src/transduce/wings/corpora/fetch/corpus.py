@@ -94,7 +94,7 @@ def _clear(out: Path) -> None:
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
-        with suppress(UserError), file_lock(downloads / LOCK, ""):
+        with suppress(UserError), file_lock(downloads / LOCK, f"{downloads} is in use."):
             shutil.rmtree(downloads, ignore_errors=True)
 
 
@@ -128,7 +128,9 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
 def _check_aligned(part: Part, source: Written, target: Written) -> None:
     names = [side.member or side.download.url for side in part.sides]
     if source.lines != target.lines:
-        raise UserError(f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: not aligned.")
+        raise UserError(
+            f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: they are not aligned."
+        )
     if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
     if not source.lines:

@@ -95,7 +95,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
             if error.code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
             wait = float(seconds) if seconds.isdecimal() else 0.0
-        except (ValueError, http.client.InvalidURL) as error:  # this address, or one that it redirects to
+        except (ValueError, http.client.InvalidURL) as error:  # of this address, or of one that it redirects to
             raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -238,8 +238,9 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
             raise UserError(f"{where}: {key} is missing.")
     for key, value in fields.items():
         if key not in keys:
-            (nearest,) = difflib.get_close_matches(key, keys, 1, 0.0)
-            raise UserError(f"{where}: there is no key {key}; did you mean {nearest}?")
+            nearest = difflib.get_close_matches(key, keys, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(keys)}."
+            raise UserError(f"{where}: there is no key {key}; {hint}")
         by_language = key in ("bytes", "checksum") and isinstance(value, dict)
         for each in value.values() if by_language else [value]:
             if wanted := _wanted(key, each, known):
@@ -264,7 +265,7 @@ def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError):
-        return f"a text without other placeholders in braces than {', '.join(known)}"
+        return "a text with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
     return ""
