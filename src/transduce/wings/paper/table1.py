@@ -22,6 +22,11 @@ from transduce.wings.inspection.plots import save
 from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
 from transduce.wings.paper.tables import Table
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 REPEATS = 3
 TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
@@ -242,8 +247,6 @@ def _peak() -> int:
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
-        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.") from None
+    if resource is None:
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
