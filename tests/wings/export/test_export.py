@@ -552,7 +552,7 @@ def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
 
 
 def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(importing, "MAX_SENTENCES", 100)
+    monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 100)
     status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
     assert status == 0, error
     assert re.search(r"(99|100) of 100 sentences from the phrasebook produced identical tokens", said)

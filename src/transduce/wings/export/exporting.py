@@ -15,7 +15,7 @@ from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.card import card
-from transduce.wings.export.parity import MAX_SENTENCES, Parity, Runner, check_parity
+from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 
 FLOAT32 = "float32"
 
@@ -60,7 +60,7 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     needed = (folder / model_folder.WEIGHTS).stat().st_size if compute_type == FLOAT32 else 0
     with write_folder(out, needed) as aside:
         FORMS[form].write(model, aside, compute_type)
-        sentences = pairs or held_out(folder, MAX_SENTENCES)
+        sentences = pairs or held_out(folder, MAX_COMPARED_SENTENCES)
         parity = check_parity(model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32)
         (aside / model_folder.CARD).write_text(
             card(model, form, compute_type, FORMS[form].usage(model), parity), encoding="utf-8"

@@ -16,7 +16,7 @@ from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import huggingface
 from transduce.wings.export.marian_reader import Marian, read
-from transduce.wings.export.parity import MAX_SENTENCES, Parity, check_parity
+from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity
 
 
 class Imported(NamedTuple):
@@ -49,7 +49,7 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
     forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     german = theirs.config.data.source.startswith("de")
-    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_SENTENCES)]
+    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_COMPARED_SENTENCES)]
     try:
         return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
     except UserError:

@@ -21,7 +21,7 @@ from transduce.preparation.prepared import VALID
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 
-MAX_SENTENCES = 1000  # compared
+MAX_COMPARED_SENTENCES = 1000  # compared
 MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # of a source; more of its translation than of it: together below 512
 MAX_TIE_NATS = 1e-3  # difference of log-probability below which rounding may decide between two tokens
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
@@ -70,10 +70,10 @@ class Parity(NamedTuple):
             f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} (paired bootstrap: p = {p_value:.3f}; "
             f"{ours.signature})."
         )
-        if self.sentences < MAX_SENTENCES:
+        if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
                 f"{self.sentences:,} sentences are few: the model's BLEU lies between {ours.low:.1f} and "
-                f"{ours.high:.1f} with 95 % confidence. Compare on at least {MAX_SENTENCES:,} sentences."
+                f"{ours.high:.1f} with 95 % confidence. Compare on at least {MAX_COMPARED_SENTENCES:,} sentences."
             )
         return lines
 
