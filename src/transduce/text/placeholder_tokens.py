@@ -14,7 +14,7 @@ from transduce.config.schema import STAND_INS
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.placeholders import Mark, Masked, Patch, mask, weave
-from transduce.text.rules import PLACEHOLDERS
+from transduce.text.rules import PLACEHOLDERS_DIFFER
 
 ANY = re.compile(f"[{STAND_INS}]")
 KIND = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # how a placeholder begins, which tells its kind
@@ -34,7 +34,7 @@ def stand_in_pairs(pairs: Iterable[Pair], report: Cleaning) -> Iterator[Pair]:
     for pair in pairs:
         texts = both(pair.source, pair.target)
         if texts is None:
-            report.count(PLACEHOLDERS, pair.origin)
+            report.count(PLACEHOLDERS_DIFFER, pair.origin)
         else:
             yield Pair(*texts, pair.origin)
 
