@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.schema import STAND_INS, DataConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.preparation.first_pass import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
@@ -20,7 +20,7 @@ from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
 from transduce.text.pairs import Pair, read_pairs
-from transduce.text.placeholder_tokens import stand_in_pairs
+from transduce.text.placeholder_tokens import tokenized_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
@@ -73,7 +73,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         kind=data.tokenizer,
         joint=data.joint,
         symbols=data.symbols,
-        stand_ins=STAND_INS if data.placeholders == "masked" else "",
+        placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
     )
 
 
@@ -161,7 +161,7 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
     """The validation set, read or split off the staged pairs, and how many pairs are dropped for its sake."""
     if data.valid:
         pairs = read_pairs(data.valid, (data.source, data.target))
-        return list(stand_in_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs), 0
+        return list(tokenized_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs), 0
     ends = np.cumsum([part.count() for part in staged])
     if not data.holdout or not ends[-1]:
         return [], 0

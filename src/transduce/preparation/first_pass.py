@@ -19,7 +19,7 @@ from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
 from transduce.text.pairs import Pair, are_documents
-from transduce.text.placeholder_tokens import both
+from transduce.text.placeholder_tokens import with_shared_tokens
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, Checker, Rules
 from transduce.tokens.tokenizer import Tokenizer
@@ -43,7 +43,7 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
     """The options with `data.placeholders` decided: by the vocabulary if there is one, else by the corpus."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
-        learnt = "masked" if tokenizer.has_stand_ins else "kept"
+        learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
     if data.placeholders == "auto":
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
         return dataclasses.replace(data, placeholders=learnt or ("masked" if documents else "kept"))
@@ -95,6 +95,6 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
-    texts = [both(pair.source, pair.target) for pair in pairs]
+    texts = [with_shared_tokens(pair.source, pair.target) for pair in pairs]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts

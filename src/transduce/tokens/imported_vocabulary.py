@@ -23,7 +23,7 @@ LANGUAGE_CODE_START, LANGUAGE_CODE_END = (
 class ImportedVocabulary:
     """pieces: by id; the first four stand for PAD, BOS, EOS and UNK. Raises ValueError if either is damaged."""
 
-    has_stand_ins = False
+    has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
         self.model, self.threads, self._pieces = model, threads, list(pieces)

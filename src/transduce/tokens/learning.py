@@ -21,23 +21,23 @@ BYTES = 256
 TRAINING_THREADS = 16  # fixed, as sums in unigram training depend on the number of threads
 
 
-def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, stand_ins: str) -> bytes:
+def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
     """Learn a SentencePiece model from the texts of one side, or of both, and return it serialised.
 
     Raises UserError if there is no text, or if the vocabulary has no room for the 256 bytes.
     """
-    special = UNK + 1 + BYTES + len(SPACE) + len(stand_ins)
+    special = UNK + 1 + BYTES + len(SPACE) + len(placeholder_tokens)
     if vocab_size <= special:
         raise UserError(
             f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
         )
-    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=stand_ins)
+    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens)
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     sentences = (others.sub(" ", part) for part in _sample(sides))
     # hard_vocab_limit: a small corpus supports fewer pieces.
-    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(stand_ins))
+    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(placeholder_tokens))
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:

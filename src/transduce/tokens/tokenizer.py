@@ -56,22 +56,21 @@ class Tokenizer:
         kind: Literal["bpe", "unigram"] = "bpe",
         joint: bool = True,
         symbols: bool = False,
-        stand_ins: str = "",
+        placeholder_tokens: str = "",
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
 
         symbols: every word of the targets is a piece, and they have no others (linearised trees).
-        stand_ins: characters that are always pieces of their own.
+        placeholder_tokens: characters that are always pieces of their own.
         The texts are iterated several times; the same texts give the same bytes. Raises UserError if there is
         no text, or if the vocabulary has no room for the 256 bytes.
         """
         if symbols:
-            return cls(learn_symbols(targets), learn_model([sources], vocab_size, kind, stand_ins))
+            return cls(learn_symbols(targets), learn_model([sources], vocab_size, kind, placeholder_tokens))
         if joint:
-            return cls(learn_model([sources, targets], vocab_size, kind, stand_ins))
-        return cls(
-            learn_model([targets], vocab_size, kind, stand_ins), learn_model([sources], vocab_size, kind, stand_ins)
-        )
+            return cls(learn_model([sources, targets], vocab_size, kind, placeholder_tokens))
+        target, source = (learn_model([side], vocab_size, kind, placeholder_tokens) for side in (targets, sources))
+        return cls(target, source)
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -167,12 +166,14 @@ class Tokenizer:
 
     def target_symbols(self) -> dict[int, str]:
         """The words of a target vocabulary that was made of symbols, by id; else none."""
-        return {} if isinstance(self._target, ImportedVocabulary) or self.has_stand_ins else self._target.symbols()
+        if isinstance(self._target, ImportedVocabulary) or self.has_placeholder_tokens:
+            return {}
+        return self._target.symbols()
 
     @property
-    def has_stand_ins(self) -> bool:
+    def has_placeholder_tokens(self) -> bool:
         """Whether the characters that stand for placeholders are pieces on both sides."""
-        return all(side.has_stand_ins for side in (self._source, self._target))
+        return all(side.has_placeholder_tokens for side in (self._source, self._target))
 
     @property
     def models(self) -> tuple[bytes, bytes]:

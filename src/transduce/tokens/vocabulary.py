@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sentencepiece
 
-from transduce.config.schema import BOS, EOS, PAD, STAND_INS, UNK
+from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.word_cache import Rows, WordCache, pack
 
@@ -22,7 +22,7 @@ class Vocabulary:
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
-        self.has_stand_ins = all(self.processor.piece_to_id(each) != UNK for each in STAND_INS)
+        self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
         # No piece crosses a space, so BPE, whose scores are ranks, cuts a word alike in every text. Unigram adds up
         # the scores of a whole text, and rounding may decide between two ways to cut its last word.
         is_bpe = all(self.processor.get_score(token).is_integer() for token in range(self.size))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
+from transduce.text.numbers import numbers_disagree
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.placeholders import intact, is_text, mask
@@ -32,7 +33,6 @@ from transduce.text.rules import (
 from transduce.wings.rules.identify import identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
-from transduce.wings.rules.numbers import numbers_disagree
 
 Ints = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
-from transduce.text.placeholder_tokens import same_stand_ins
+from transduce.text.placeholder_tokens import have_same_tokens
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 
 
@@ -56,7 +56,7 @@ def distill(
                 yield pair
             if event["cut"]:
                 cleaning.count(CUT_OFF, pair.origin)
-            elif not same_stand_ins(pair.source, event["text"]):
+            elif not have_same_tokens(pair.source, event["text"]):
                 cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
             else:
                 yield pair._replace(target=event["text"])

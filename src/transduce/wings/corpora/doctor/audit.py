@@ -63,6 +63,16 @@ class Misaligned(NamedTuple):
         )
 
 
+class Finding(NamedTuple):
+    """The pairs that break one rule."""
+
+    rule: str
+    meaning: str
+    number: int  # of pairs
+    lines: list[Origin]  # the first 10,000
+    examples: list[Pair]
+
+
 @dataclass
 class Audit:
     """The findings about a corpus."""
@@ -89,12 +99,19 @@ class Audit:
         """The verdict of every pair, in order."""
         return (Verdict(*row) for chunk in self.chunk_verdicts for row in chunk.tolist())
 
+    def findings(self) -> list[Finding]:
+        """One finding for every broken rule, the most frequent first."""
+        return [
+            Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule])
+            for rule, count in self.faults.counts.most_common()
+        ]
+
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     """Audit a corpus; languages that the rules don't name are identified by its first pairs.
 
-    If the reader fails, the pairs before are audited, and `stopped` says why. Raises UserError if there are none, and
-    for whatever a Checker refuses.
+    If the reader fails, the pairs before are audited, and `stopped` holds the reason. Raises UserError if there are
+    none, and whatever a Checker raises.
     """
     stopped: list[str] = []
     chunks = _chunks(pairs, stopped)
@@ -209,7 +226,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     offsets = chunk_audit.partners - np.arange(len(broken))
     verdicts = np.zeros(len(broken), VERDICT)
-    # A pair that leaves is listed as it stands, so the rule is one that it breaks without its partner.
+    # The list of removed pairs shows a pair as it stands in the corpus, so it names a rule that this pair breaks.
     reasons = np.where(offsets, broken, remaining)
     for number, bit in reversed(list(enumerate(BITS.values(), 1))):
         verdicts["rule"][reasons & bit > 0] = number
@@ -239,25 +256,6 @@ def _add_stretch(stretches: list[Misaligned], new: Misaligned) -> None:
     if stretches and stretches[-1] == (new.file, stretches[-1].first, new.first - 1, new.offset):
         new = new._replace(first=stretches.pop().first)
     stretches.append(new)
-
-
-class Finding(NamedTuple):
-    """The pairs that break one rule."""
-
-    rule: str
-    meaning: str
-    number: int  # of pairs
-    lines: list[Origin]  # the first 10,000
-    examples: list[Pair]
-
-
-def findings(audit: Audit) -> list[Finding]:
-    """One finding for every rule that is broken, the most frequent first."""
-    faults = audit.faults
-    return [
-        Finding(rule, MEANINGS[rule], count, faults.lines[rule], audit.examples[rule])
-        for rule, count in faults.counts.most_common()
-    ]
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
