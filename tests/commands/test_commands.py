@@ -245,7 +245,7 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
 
 
 def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("transduce.decoding.translator.CHUNK_LINES", 50)
+    monkeypatch.setattr("transduce.wings.synthetic.distill.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
     asked: list[str] = []
 
@@ -670,7 +670,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "demo --out x train.step=9": "Unknown option 'train.step'; did you mean 'train.steps'?",
     "train": "train needs --out",
     "train --out": "--out needs a value",
-    "train --out x": "There is nothing to train on: give --train",
+    "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",

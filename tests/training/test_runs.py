@@ -376,7 +376,7 @@ BAD = {
     ),
     "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
     "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
-    "nothing": ({}, [], "There is nothing to train on: give --train"),
+    "nothing": ({}, [], "There is nothing to train on: name two text files"),
 }
 
 

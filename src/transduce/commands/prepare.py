@@ -82,7 +82,7 @@ def prepare(
 
 def say_prepared(prepared: "Prepared") -> None:
     """Print the figures of a prepared corpus, and what was left out."""
-    from transduce.preparation.prepared import LEFT_OUT
+    from transduce.preparation.prepared import LEFT_OUT_FILE
 
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
@@ -94,7 +94,7 @@ def say_prepared(prepared: "Prepared") -> None:
     if facts.dropped:
         print(f"left out, because a held-out pair has the same sentence: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
-        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT})")
+        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
 from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
 
-PREPARE = "prepare"  # the kind of these plans
+PREPARATION_PLAN = "prepare"  # the kind of these plans
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
@@ -77,7 +77,7 @@ def plan_preparation(
     languages = data.source, data.target
     return agree(
         folder,
-        PREPARE,
+        PREPARATION_PLAN,
         call,
         files,
         measure=lambda: [_count_pairs(corpus.files, languages) for corpus in data.corpora],

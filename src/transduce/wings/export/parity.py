@@ -17,7 +17,7 @@ from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
-from transduce.preparation.prepared import VALID
+from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 
@@ -127,7 +127,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 def _origin(file: str) -> str:
     """The origin of the sentences, for the README; without the path of a file, which is private."""
     name = Path(file).name
-    return {PHRASEBOOK: PHRASEBOOK, VALID: "the text that the training held out"}.get(name, name)
+    return {PHRASEBOOK: PHRASEBOOK, VALID_FILE: "the text that the training held out"}.get(name, name)
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:
