@@ -107,7 +107,7 @@ def segment_text(segment: Element, name: str) -> str:
         )
     if "<" not in raw and "&" not in raw:
         return raw
-    if "&" in raw and (unknown := next((each for each in ENTITY.findall(raw) if unescape(each) == each), None)):
+    if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
         raise UserError(f"{name}:{segment.line}: the entity {unknown} is not known without a DTD.")
     if "<" not in raw:
         return unescape(raw)
