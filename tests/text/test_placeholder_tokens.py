@@ -15,7 +15,7 @@ from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import Translation, TranslationOptions
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholder_tokens import stray_tokens, tokenized_pairs, with_shared_tokens, with_tokens

@@ -20,7 +20,7 @@ from transduce.config import size_table
 from transduce.config.schema import read_recipe
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.system.journal import read_events
@@ -372,10 +372,10 @@ BAD = {
     "invalid UTF-8": (
         {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
         ["{}/a", "{}/b"],
-        "a, line 2: byte 0xFF at offset 3 of the line is not UTF-8",
+        "a:2: byte 0xFF at offset 3 of the line is not UTF-8",
     ),
-    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
-    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
+    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv:2: expected 2 columns, found 1"),
+    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: the suffix does not name a bilingual format"),
     "nothing": ({}, [], "There is nothing to train on: give --train"),
 }
 

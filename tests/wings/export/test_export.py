@@ -34,14 +34,14 @@ from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholders import intact
-from transduce.tokens.imported_vocabulary import Foreign
+from transduce.text.tree_symbols import ALL_MARKS
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.parsing.trees import ALL_MARKS
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
@@ -696,7 +696,7 @@ def test_a_foreign_vocabulary_gives_the_pieces_that_its_model_cuts_or_what_is_un
     processor = sentencepiece.SentencePieceProcessor(model_proto=FOREIGN)
     own = [processor.id_to_piece(i) for i in range(processor.get_piece_size())][3::2]
     pieces = ["<pad>", "<s>", "</s>", "<unk>", *own, "another"]
-    vocabulary = Foreign(FOREIGN, pieces)
+    vocabulary = ImportedVocabulary(FOREIGN, pieces)
     for text, ids in zip(texts, vocabulary.encode(texts).lists(), strict=True):
         cut = processor.encode(text, out_type=str)
         assert vocabulary.pieces(ids) == [piece if piece in own else "<unk>" for piece in cut]
@@ -724,7 +724,7 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
     tokenizer = Tokenizer(FOREIGN, pieces=[pieces])
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
-    assert loaded.is_foreign and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
+    assert loaded.is_imported and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
     assert loaded.encode_source(["a b"]) == tokenizer.encode_source(["a b"])
     for damage in ('["a"]', "[[]]", "{", '[["a", "a", "b", "c", "d"]]'):
         (tmp_path / "tokenizer.pieces.json").write_text(damage, encoding="utf-8")

@@ -13,12 +13,12 @@ from typing import IO, NamedTuple
 
 from transduce.system.errors import UserError
 
-READ_BYTES = 1 << 20
+TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million
 MAX_SENTENCE_BYTES = 1 << 26
 SEGMENTS = re.compile(r"<doc\b([^>]*)>|<seg\b([^>]*)>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
-ATTRIBUTE = r"""\b{}\s*=\s*["']?([^"'\s>]*)"""
-DOCUMENT_ID, SEGMENT_ID = (re.compile(ATTRIBUTE.format(name), re.IGNORECASE) for name in ("docid", "id"))
+SGM_ATTRIBUTE = r"""\b{}\s*=\s*["']?([^"'\s>]*)"""
+DOCUMENT_ID, SEGMENT_ID = (re.compile(SGM_ATTRIBUTE.format(name), re.IGNORECASE) for name in ("docid", "id"))
 REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
 NAMED_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 TED_TAG = re.compile(rb"\s*</?(\w+)\b[^>]*>")
@@ -89,7 +89,7 @@ WRITERS: dict[str, Callable[[IO[bytes], IO[bytes]], Written]] = {
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """Blocks of whole lines with plain line feeds, without the byte order mark."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
-    while block := stream.read(READ_BYTES):
+    while block := stream.read(TEXT_BLOCK_BYTES):
         block = rest + block
         end = block.rfind(b"\n") + 1
         if end:
