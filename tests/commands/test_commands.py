@@ -428,7 +428,7 @@ def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, caps
     (tmp_path / "out.txt").write_text("old\n")
     command = ["translate", place / "one", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"]
     status, _, said = run(capsys, *command)
-    assert (status, "in.txt, line 300001: byte 0xFF" in said) == (2, True)
+    assert (status, "in.txt:300001: byte 0xFF" in said) == (2, True)
     assert (tmp_path / "out.txt").read_text() == "old\n"
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out.txt"}
 
@@ -678,7 +678,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
-    "train --train - - --out x": "Both sides cannot come from standard input; give one of them as a file.",
+    "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which cannot become",
@@ -690,8 +690,8 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out x --test x.mrg": "Parsers are scored by brackets: leave out --test,",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
     "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 pieces already: leave",
-    "train --train train.csv --out x": "train.csv does not exist; did you mean train.tsv?",
-    "train --train other --out x": "other is a folder; name a file in it.",
+    "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
+    "train --train other --out x": "other is a folder. Name a file in it.",
     "prepare --train train.tsv --out data": "data exists already and is never overwritten",
     "prepare --train train.tsv": "prepare needs --out",
     "translate": "translate needs MODEL",
@@ -699,7 +699,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate data": "data is not a model folder: data/config.toml is missing",
     "translate one test.src": "Unexpected argument test.src; the file to read follows --input.",
     "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
-    "translate one --input test.scr": "test.scr does not exist; did you mean test.src?",
+    "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
     "translate one --input test.src --output ./test.src": "is the file that is read",
     "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
@@ -713,7 +713,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one --input test.src --ensemble other": "other has another vocabulary than one;",
     "score one test.src": "score needs TARGET",
     "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
-    "evaluate one test.src": "test.src: its suffix does not say how it holds two languages.",
+    "evaluate one test.src": "test.src: the suffix does not name a bilingual format.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "To parse its words and score the parses: transduce evaluate one x.mrg",
@@ -752,9 +752,9 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
 
 def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
     _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
-    assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
+    assert said == f"transduce: {place}/test.scr does not exist. Did you mean {place}/test.src?\n"
     _, _, said = run(capsys, "translate", place / "one", "--input", place)
-    assert said == f"transduce: {place} is a folder; name a file in it.\n"
+    assert said == f"transduce: {place} is a folder. Name a file in it.\n"
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

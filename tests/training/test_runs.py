@@ -357,7 +357,7 @@ def test_nothing_that_weighs_something_is_refused(place, tmp_path):
 # -- bad input --------------------------------------------------------------------------------------------
 
 BAD = {
-    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist; did you mean .*train\.src\?"),
+    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist\. Did you mean .*train\.src\?"),
     "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "The corpus is empty: .*/a, .*/b holds no lines"),
     "blank lines": (
         {"a": b"\n\n", "b": b"\n \n"},
@@ -367,15 +367,15 @@ BAD = {
     "a shorter side": (
         {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},
         ["{}/a", "{}/b"],
-        "a has 4 lines and .*/b has 3; they must be line-aligned",
+        "a has 4 lines and .*/b has 3. They must be line-aligned",
     ),
     "invalid UTF-8": (
         {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
         ["{}/a", "{}/b"],
-        "a, line 2: byte 0xFF at offset 3 of the line is not UTF-8",
+        "a:2: byte 0xFF at offset 3 of the line is not UTF-8",
     ),
-    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
-    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
+    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv:2: expected 2 columns, found 1"),
+    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: the suffix does not name a bilingual format"),
     "nothing": ({}, [], "There is nothing to train on: name two text files"),
 }
 
