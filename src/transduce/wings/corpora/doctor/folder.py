@@ -9,12 +9,12 @@ from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.engines.formats import formats, refuse
 from transduce.decoding.loading import export_engine
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.fact import Fact
+from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
