@@ -62,7 +62,6 @@ OPTIONAL = {
     "prometheus_client",
     "pyarrow",
     "ray",
-    "resource",  # Unix only
     "py3langid",
     "sentencex",
     "starlette",
@@ -70,6 +69,7 @@ OPTIONAL = {
     "uvicorn",
     "torch.utils.tensorboard",
 }  # extras, imported where they are used
+UNIX_ONLY = {"resource"}
 # Imports that would slow down --help.
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
@@ -167,7 +167,7 @@ def misplaced(each: Import) -> str:
     if each.ours:
         allowed = is_command(each.importer) or (each.importer, each.target) in LATE
     else:
-        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL
+        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL | UNIX_ONLY
     return "" if allowed else "is imported inside a function"
 
 
