@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from corpora import reverse_texts
 from models import make_model
-from transduce.config.schema import STAND_INS
+from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
 from transduce.decoding.types import TranslationOptions
 from transduce.wings.serving.languages import Direction, Served
@@ -24,7 +24,7 @@ TEXTS = [f"{text} {PLACEHOLDERS[i % 5]}".strip() for i, text in enumerate(revers
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that was trained on masked placeholders."""
     folder = tmp_path_factory.mktemp("doors") / "model"
-    return make_model(folder, {"data.placeholders": "masked"}, stand_ins=STAND_INS)
+    return make_model(folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
 
 
 def served(model: Path, texts: list[str]) -> list[str]:
