@@ -30,7 +30,7 @@ from transduce import cli, model_folder
 from transduce.commands.output import write_lines
 from transduce.commands.recipes import by_names, gather
 from transduce.config.schema import configure
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError

@@ -3,13 +3,14 @@
 import dataclasses
 import json as json_format
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
 from transduce.commands.output import print_table
 from transduce.config.schema import flatten
-from transduce.decoding.engines.formats import formats
+from transduce.decoding.registry import EXPORT_FORMATS
 from transduce.system.journal import duration
 from transduce.training.card import vocabulary
 
@@ -48,7 +49,7 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
     if description.finished:
-        facts.append(("exports to", ", ".join(formats(folder, config)) or "nothing"))
+        facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     if not description.finished:
         facts.append(("state", "not finished, the newest checkpoint; the same `transduce train` command goes on"))
     return facts + _metric_facts(metrics)

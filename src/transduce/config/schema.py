@@ -186,11 +186,6 @@ class DecodeConfig:
     shortlist: bool = option(False, "the fast engine chooses from pieces that went with the source's in training")
 
 
-def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
-    return ((5 + length) / 6) ** alpha
-
-
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that a training, and the model that it leaves, depends on."""

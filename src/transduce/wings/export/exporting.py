@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.check_sentences import held_out
-from transduce.decoding.engines.formats import Format, refuse
 from transduce.decoding.types import Refusal
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair
+from transduce.wings.check_sentences import held_out
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.card import card
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
+from transduce.wings.formats import Format, refuse
 
 FLOAT32 = "float32"
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import PAD, UNK
-from transduce.decoding.check_sentences import phrases
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.check_sentences import phrases
 from transduce.wings.export import huggingface
 from transduce.wings.export.marian_reader import Marian, read
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity

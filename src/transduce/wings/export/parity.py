@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.decoding.check_sentences import PHRASEBOOK
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.stepper import forced_log_probs
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
@@ -20,6 +19,7 @@ from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
+from transduce.wings.check_sentences import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000  # compared
 MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # of a source; more of its translation than of it: together below 512
