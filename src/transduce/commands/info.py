@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from transduce.commands.output import print_table
 from transduce.config.schema import flatten
-from transduce.decoding.engines.support import formats
+from transduce.decoding.engines.formats import formats
 from transduce.system.journal import duration
 from transduce.training.card import vocabulary
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Say what a model is, how it was trained and what it scored.
+    """Show a model's details: architecture, training and scores.
 
     Args:
         model: A model folder.

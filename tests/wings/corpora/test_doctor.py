@@ -1,4 +1,4 @@
-"""The doctor: what is wrong with pairs, stretches that have slipped, what is written when it is mended, and folders."""
+"""The doctor: faults of pairs, misaligned stretches, repaired corpora, the machine and folders."""
 
 import json
 import random
@@ -20,18 +20,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text import clean as cleaning
 from transduce.text.clean import Cleaning, clean
-from transduce.text.misalignment import (
-    CHANGE,
-    FARTHEST,
-    Stretch,
-    _likeliest_path,
-    _may_change,
-    _words,
-    at_offsets,
-    find_stretches,
-    partners,
-)
 from transduce.text.numbers import numbers_disagree
+from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
     BITS,
@@ -42,10 +32,8 @@ from transduce.text.rules import (
     EMPTY,
     ENCODING,
     JOINED,
-    LENGTH_RULES,
     MEANINGS,
     MISALIGNED,
-    MISREAD,
     MOJIBAKE,
     NEAR_DUPLICATE,
     NUMBERS,
@@ -58,14 +46,25 @@ from transduce.text.rules import (
     Checker,
     Rules,
 )
-from transduce.text.sides import Side, Sides
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.corpora.doctor import audit as examination
-from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
+from transduce.wings.corpora.doctor import audit as auditing
+from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
-from transduce.wings.corpora.doctor.repair import Mended, check_form
-from transduce.wings.demo import phrasebook
+from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
+from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
+from transduce.wings.rules.misalignment import (
+    MAX_SHIFT_LINES,
+    SHIFT_COST_NATS,
+    Shift,
+    _likeliest_path,
+    _may_change,
+    _words,
+    alignment,
+    at_offsets,
+    find_shifts,
+)
+from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
@@ -80,14 +79,14 @@ def pairs_of(texts: list[tuple[str, str]], file: str = "corpus.tsv") -> list[Pai
 
 def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> set[str]:
     """The rules that one pair breaks."""
-    flags = Checker(Rules(0, False, rules, **given)).check(Sides([source], [target]))
+    flags = Checker(Rules(0, False, rules, **given)).check(PairBatch([source], [target]))
     return {rule for rule in MEANINGS if flags[0] & BITS[rule]}
 
 
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(3000, seed=1)]
+    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook_sentences(3000, seed=1)]
     drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
     different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
     return list(different)[:1500]
@@ -99,8 +98,8 @@ def sentences() -> list[tuple[str, str]]:
 @given(st.lists(st.tuples(texts, texts), max_size=8))
 def test_what_many_pairs_break_together_each_breaks_alone(pairs):
     checker = Checker(Rules(0, False, BY_THEMSELVES))
-    together = checker.check(Sides([a for a, _ in pairs], [b for _, b in pairs]))
-    assert together.tolist() == [int(checker.check(Sides([a], [b]))[0]) for a, b in pairs]
+    together = checker.check(PairBatch([a for a, _ in pairs], [b for _, b in pairs]))
+    assert together.tolist() == [int(checker.check(PairBatch([a], [b]))[0]) for a, b in pairs]
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
@@ -171,7 +170,7 @@ def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str
     """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
     sources, targets = map(list, zip(*usual, strict=True))
     checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
-    return np.count_nonzero(checker.check(Sides(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+    return np.count_nonzero(checker.check(PairBatch(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -209,7 +208,7 @@ def test_languages_and_which_side_they_are_on():
 
 def test_what_the_rules_need_is_asked_for():
     for rules, said in (
-        (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "language 'src' can't be told"),
+        (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (TEST,)), "--test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
         (Rules(0, True, (EMPTY,)), "no rule to choose"),
@@ -220,7 +219,7 @@ def test_what_the_rules_need_is_asked_for():
 
 @given(texts, st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]))
 def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
-    one, other = Side([text.casefold()]), Side([change(text.casefold())])
+    one, other = TextColumn([text.casefold()]), TextColumn([change(text.casefold())])
     assert one.letters == other.letters
 
 
@@ -229,33 +228,34 @@ def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
 
 @settings(max_examples=40)  # each has room for every character
 @given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(1, 5))
-def test_cleaning_leaves_out_what_the_examination_names(pairs, chunk):
+def test_cleaning_leaves_out_what_the_audit_names(pairs, chunk):
     rules, named = Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)), pairs_of([*pairs, ("a", "b"), ("a", "b")])
-    with patch.object(cleaning, "CHUNK", chunk), patch.object(examination, "CHUNK", chunk):
-        found, report = examine(named, rules), Cleaning()
+    with patch.object(cleaning, "CHUNK", chunk), patch.object(auditing, "CHUNK", chunk):
+        found, report = audit(named, rules), Cleaning()
         kept = list(clean(named, rules, report))
-    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict]
-    assert report.counts == Counter(list(MEANINGS)[verdict - 1] for verdict in found.verdicts if verdict)
+    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict.rule]
+    assert report.counts == Counter(list(MEANINGS)[verdict.rule - 1] for verdict in found.verdicts if verdict.rule)
     assert (report.total, report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
 
 
 def test_processes_change_nothing(sentences, monkeypatch):
-    monkeypatch.setattr(examination, "CHUNK", 400)
+    monkeypatch.setattr(auditing, "CHUNK", 400)
     spoilt = [("{0}", "x") if place % 70 == 0 else pair for place, pair in enumerate([*sentences, *sentences[:50]])]
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
-    one, two = (examine(pairs_of(spoilt), rules, processes) for processes in (1, 2))
-    assert one.verdicts == two.verdicts
-    assert findings(one) == findings(two)
+    one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
+    assert list(one.verdicts) == list(two.verdicts)
+    assert one.findings() == two.findings()
     assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
-    assert one.found.counts[DUPLICATE] >= 45 and one.faulty == sum(map(bool, one.verdicts))
+    assert one.faults.counts[DUPLICATE] >= 45
+    assert one.faulty == sum(bool(verdict.rule) or verdict.repaired for verdict in one.verdicts)
 
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=12), st.integers(1, 5))
 def test_lengths_and_characters_are_counted(pairs, chunk):
-    with patch.object(examination, "CHUNK", chunk):
-        found = examine(pairs_of(pairs), Rules(0, False))
+    with patch.object(auditing, "CHUNK", chunk):
+        found = audit(pairs_of(pairs), Rules(0, False))
     for side, texts in enumerate(zip(*pairs, strict=True)):
         assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)  # a line feed after each
         lengths = sorted(len(text.strip()) for text in texts)
@@ -264,8 +264,8 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
 
 
 def test_languages_are_found_out(sentences):
-    assert examine(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
-    assert examine(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
+    assert audit(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
+    assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
 
 
 # -- stretches ---------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_a_shift_is_found_named_and_located(sentences, shift):
     moved = (
         [*targets[:at], *targets[:shift], *targets[at:-shift]] if shift > 0 else [*targets[:at], *targets[at - shift :]]
     )
-    found = find_stretches(sources[: len(moved)], moved)
+    found = find_shifts(sources[: len(moved)], moved)
     assert [each.offset for each in found if each.offset is not None] == [shift]
     assert abs(found[0].first - at) <= 10  # where many lines are missing, those beside the gap are nowhere near
     assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
@@ -288,33 +288,33 @@ def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
     sources, targets = map(list, zip(*sentences, strict=True))
     targets[500:800] = [*targets[502:800], *targets[:2]]
     targets[1000:1300] = targets[:300]
-    shift, lost = find_stretches(sources, targets)
+    shift, lost = find_shifts(sources, targets)
     assert shift.offset == -2 and abs(shift.first - 502) <= 10 and abs(shift.last - 799) <= 10
     assert lost.offset is None and abs(lost.first - 1000) <= 20 and abs(lost.last - 1299) <= 20
 
 
 def test_what_is_aligned_has_no_stretch(sentences):
-    assert find_stretches(*zip(*sentences, strict=True)) == []
-    assert find_stretches(["a"] * 500, ["b"] * 500) == []
-    assert find_stretches([""] * 500, [""] * 500) == []
-    assert find_stretches(["a"], ["b"]) == []
+    assert find_shifts(*zip(*sentences, strict=True)) == []
+    assert find_shifts(["a"] * 500, ["b"] * 500) == []
+    assert find_shifts([""] * 500, [""] * 500) == []
+    assert find_shifts(["a"], ["b"]) == []
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 3))
 def test_no_path_changes_where_none_may(seed, width):
-    odds = np.random.default_rng(seed).normal(0, width, (60, 2 * FARTHEST + 2))
+    odds = np.random.default_rng(seed).normal(0, width, (60, 2 * MAX_SHIFT_LINES + 2))
     if not _may_change(odds):
-        assert (_likeliest_path(odds) == FARTHEST).all()
+        assert (_likeliest_path(odds) == MAX_SHIFT_LINES).all()
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_the_path_is_the_best_one(seed):
-    odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * FARTHEST + 2))
+    odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * MAX_SHIFT_LINES + 2))
 
     def worth(path: tuple[int, ...]) -> float:
-        changes = sum(a != b for a, b in pairwise((FARTHEST, *path)))
-        end = CHANGE / 2 * (path[-1] != FARTHEST)
-        return sum(odds[line, column] for line, column in enumerate(path)) - CHANGE * changes - end
+        changes = sum(a != b for a, b in pairwise((MAX_SHIFT_LINES, *path)))
+        end = SHIFT_COST_NATS / 2 * (path[-1] != MAX_SHIFT_LINES)
+        return sum(odds[line, column] for line, column in enumerate(path)) - SHIFT_COST_NATS * changes - end
 
     columns = range(odds.shape[1])
     ways = [(a, b) for a in columns for b in columns]
@@ -338,13 +338,16 @@ def test_words_have_the_same_hash_where_they_are_the_same(lines):
 
 
 def test_a_stretch_goes_on_in_the_next_chunk_and_in_what_is_left_over(sentences, monkeypatch):
-    monkeypatch.setattr(examination, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
+    monkeypatch.setattr(auditing, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
     sources, targets = zip(*sentences, strict=True)
-    found = examine(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
+    found = audit(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
     assert found.stretches == [Misaligned("corpus.tsv", 1, len(sentences) - 3, 3)]
     misaligned = 1 + list(MEANINGS).index(MISALIGNED)
-    assert Counter(found.verdicts) == {MENDED + 3: found.mended, misaligned: found.faulty - found.mended}
-    assert found.faulty == len(sentences) - 3 and found.mended >= found.faulty - 2 * 3
+    assert Counter(found.verdicts) == {
+        Verdict(0, True, 3): found.repaired,
+        Verdict(misaligned, False, 0): found.faulty - found.repaired,
+    }
+    assert found.faulty == len(sentences) - 3 and found.repaired >= found.faulty - 2 * 3
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -576,28 +579,28 @@ def test_what_is_not_utf8_in_messages_and_trees_is_named_and_mended(tmp_path, ca
 def test_no_target_goes_to_two_lines(drawn):
     stretches, line = [], 0
     for gap, length, offset in drawn:
-        stretches.append(Stretch(line + gap, line + gap + length, offset))
+        stretches.append(Shift(line + gap, line + gap + length, offset))
         line += gap + length + 1
-    found = partners(stretches, line + 10)
+    found = alignment(stretches, line + 10)
     sure = found[found >= 0]
     assert len(set(sure.tolist())) == len(sure) and (sure < len(found)).all()
     offsets = (found - np.arange(len(found)))[found >= 0]
     assert set(offsets.tolist()) <= {0, *(stretch.offset for stretch in stretches)}
 
 
-@given(st.lists(st.integers(-FARTHEST, FARTHEST), max_size=80))
+@given(st.lists(st.integers(-MAX_SHIFT_LINES, MAX_SHIFT_LINES), max_size=80))
 def test_items_are_found_at_offsets(offsets):
     wanted = [place + offset if 0 <= place + offset < len(offsets) else None for place, offset in enumerate(offsets)]
     assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
 
 
 def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
-    examination_before = examine(read_pairs([str(corpus)]), Rules(0, False))
+    before = audit(read_pairs([str(corpus)]), Rules(0, False))
     with corpus.open("a", encoding="utf-8") as file:
         file.write("one\tmore\n")
-    for way in (Mended.lines, Mended.objects, Mended.left_out):
-        with pytest.raises(UserError, match="has changed"):
-            list(way(Mended([str(corpus)], ("en", "de"), examination_before.verdicts)))
+    for way in (RepairedCorpus.lines, RepairedCorpus.objects, RepairedCorpus.left_out):
+        with pytest.raises(UserError, match="changed during the check"):
+            list(way(RepairedCorpus([str(corpus)], ("en", "de"), before)))
 
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
@@ -646,10 +649,10 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "mojibake"], "--only is about a corpus"),
-        (["--from", "en"], "--from is about a corpus"),
+        (["--only", "mojibake"], "--only is for a corpus"),
+        (["--from", "en"], "--from is for a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
-        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "language 'qqq' can't be told"),
+        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
         (["corpus.tsv", "--only", "test"], "--test"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
@@ -687,7 +690,7 @@ def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
 )
 def test_requirements_are_read(requirement):
     match = REQUIREMENT.match(requirement)
-    assert match and (match["name"], match["least"], match["extra"]) == ("a-b", "1.2", "x")
+    assert match and (match["name"], match["minimum"], match["extra"]) == ("a-b", "1.2", "x")
 
 
 @pytest.mark.parametrize("form", ["onnx", "ctranslate2"])
@@ -695,7 +698,7 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     out = tmp_path / "out"
     export(make_model(tmp_path / "model", {}), form, out)
     status, said, _ = run(capsys, "doctor", out)
-    assert status == 0 and "all whole" in said
+    assert status == 0 and "none damaged" in said
     assert "fast engine" not in said and "exports to" not in said  # which are for models
     next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
     status, said, _ = run(capsys, "doctor", out)
@@ -716,7 +719,7 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     (model / "checkpoints" / "step-00000001.bak").mkdir()  # somebody's copy
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
-    assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out
+    assert status == 0 and out.count("none damaged") > 1 and "edited since" in out and "! " not in out
     for name in ("model.safetensors", "checkpoints/step-00000001/state.json", "data/corpus-0"):
         copy = tmp_path / "copy"
         shutil.copytree(model, copy)

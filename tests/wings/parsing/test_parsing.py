@@ -46,7 +46,7 @@ class Random:
     def __call__(self, tokens: Tensor) -> Tensor:
         return (self.spread * torch.randn(len(tokens), len(PIECES), generator=self.generator)).log_softmax(-1)
 
-    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         pass
 
 

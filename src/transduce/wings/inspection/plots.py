@@ -15,7 +15,7 @@ from torch import Tensor
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.system.journal import say
-from transduce.tokens.tokenizer import SPACE
+from transduce.tokens.vocabulary import SPACE
 from transduce.wings.inspection.maps import AttentionUse
 from transduce.wings.inspection.page import drawable
 

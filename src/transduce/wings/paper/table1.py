@@ -4,7 +4,6 @@ n = length, d = width, k = kernel, r = neighbourhood.
 """
 
 import math
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,10 +16,16 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.wings.inspection.plots import save
 from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
 from transduce.wings.paper.tables import Table
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 REPEATS = 3
 TIMED_WIDTH = 512
@@ -242,4 +247,6 @@ def _peak() -> int:
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
+    if resource is None:
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

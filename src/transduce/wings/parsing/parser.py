@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import Translator, shared_tokenizer
+from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.translator import Translator
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
@@ -46,7 +47,7 @@ class Parser:
         self._unconstrained = Translator(engine, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))
         self._kinds = kinds_of(pieces, list(symbols.values())).to(engine.device)
-        self._constrained = Translator(TorchEngine(networks, only=self._token_filter), tokenizer, config)
+        self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
 
     def parse(self, sentences: Sequence[str], *, compare: bool = False) -> list[Parse]:
         """Parse sentences whose words are separated by blanks.

@@ -10,6 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
+from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 from transduce.text.tree_symbols import CLOSE, OPEN, mark
 
@@ -113,6 +114,14 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
         raise UserError(
             f"{display_name(file)}, line {error.line + 1}: {error}. Write trees like (S (NP (PRP It)) (VP (VBZ is)))."
         ) from None
+
+
+def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
+    """The words of every tree, marked, with the tree itself without them; two empty texts for a tree of only traces."""
+    for tree, line in read_trees(file.path, lenient=file.lenient):
+        simple = simplify(tree)
+        words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
+        yield marked_words(words), marked_tags(symbols), line
 
 
 def simplify(tree: Tree) -> Tree | None:

@@ -28,7 +28,7 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
 
 class WellFormed:
-    """A filter for beam search (`decoding.beam.Filter`): every complete hypothesis is a tree over all the words.
+    """A filter for beam search (a TokenFilter): every complete hypothesis is a tree over all the words.
 
     It allows a tag only behind its word's mark, no empty bracket, the end of the root only behind the last word, and a
     bracket only if enough tokens remain to close it. If the token limit allows two tokens per word and two brackets,
@@ -59,6 +59,6 @@ class WellFormed:
         permitted[..., EOS] = complete
         log_probs.masked_fill_(~permitted, -torch.inf)
 
-    def keep(self, sentences: Tensor) -> None:
+    def select(self, sentences: Tensor) -> None:
         """Continue with these sentences only."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]

@@ -1,4 +1,4 @@
-"""What `transduce doctor` does with a corpus: have it examined, print what was found, write the page and the rest."""
+"""`transduce doctor` on a corpus: audit it, print the findings, write the report and the repaired corpus."""
 
 import json as json_format
 import time
@@ -15,16 +15,16 @@ from transduce.system.machine import cores
 
 if TYPE_CHECKING:
     from transduce.text.rules import Rules
-    from transduce.wings.corpora.doctor.audit import Examination, Finding
+    from transduce.wings.corpora.doctor.audit import Audit
 
-SHOWN = 2  # examples of each rule in a terminal
-WIDTH = 100  # characters of a text that a terminal shows
-RARE = 12  # characters that are named
+EXAMPLES_PRINTED = 2  # of each rule
+MAX_TEXT_WIDTH = 100  # characters of an example
+RARE_PRINTED = 12  # characters
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command was asked for, see `doctor`."""
+    """The options of the command, see `doctor`."""
 
     languages: tuple[str, str] = ("", "")
     test: tuple[str, ...] = ()
@@ -38,78 +38,79 @@ class Options:
 
 
 def check_corpus(files: Sequence[str], options: Options) -> None:
-    """Read it once, report, and with --fix read it once more to write what is kept."""
+    """Read the corpus once and report; for --fix read it again and write the kept pairs."""
     from transduce.text.pairs import read_pairs
     from transduce.text.plain import STANDARD_INPUT
-    from transduce.wings.corpora.doctor.audit import examine, findings  # numpy: too slow for --help
+    from transduce.wings.corpora.doctor.audit import audit  # numpy: too slow for --help
     from transduce.wings.corpora.doctor.repair import check_form
-    from transduce.wings.corpora.doctor.report import checkup_page
+    from transduce.wings.corpora.doctor.report import report_page
 
     outputs = [*([options.out] if options.out else []), *map(Path, options.fix)]
     for output in outputs:
         check_output(output, files, "--out" if output == options.out else "--fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError("--fix and --out need a file of its own for each thing that is written.")
+        raise UserError("--fix and --out name the same file twice. Give each output a file of its own.")
     if options.fix and set(files) & set(STANDARD_INPUT):
-        raise UserError("--fix reads the corpus twice, which standard input does not allow; give it as a file.")
+        raise UserError("--fix reads the corpus twice, which is not possible from standard input. Name a file.")
     if options.fix:
         check_form(files, options.fix)
     rules, languages = _rules(options), (options.languages[0] or "source", options.languages[1] or "target")
     began = time.monotonic()
-    pairs = telling(read_pairs(files, languages, lenient=True), "pairs examined")
-    examination = examine(pairs, rules, options.threads or cores())
+    pairs = telling(read_pairs(files, languages, lenient=True), "pairs checked")
+    result = audit(pairs, rules, options.threads or cores())
     seconds = time.monotonic() - began
-    found, uncovered = findings(examination), _uncovered(examination, options.vocabulary)
+    uncovered = _uncovered(result, options.vocabulary)
     if options.json:
-        print(json_format.dumps(_as_json(examination, found, uncovered, seconds), ensure_ascii=False, indent=1))
+        print(json_format.dumps(_as_json(result, uncovered, seconds), ensure_ascii=False, indent=1))
     else:
-        _print(examination, found, uncovered, seconds, files)
+        _print(result, uncovered, seconds, files)
     if options.out:
-        page = checkup_page(" + ".join(Path(file).name for file in files), examination, found, uncovered)
+        page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
         write_lines(options.out, [page])
         say(f"Written: {options.out}")
     if options.fix:
-        _fix(files, languages, options.fix, examination)
+        _fix(files, languages, options.fix, result)
 
 
 def _rules(options: Options) -> "Rules":
-    """Those that are asked for, if what they need is there."""
-    from transduce.text.identify import identifier
+    """The chosen rules, without those whose requirements are missing."""
     from transduce.text.rules import DUPLICATE, LANGUAGE_RULES, OTHERS, SWAPPED, TEST, Rules, check_names
+    from transduce.wings.rules.identify import identifier
 
     known = (DUPLICATE, *OTHERS)
     check_names((*options.only, *options.without), known)
-    asked = [name for name in options.only or known if name not in options.without]
-    if find_spec("py3langid") is None and set(asked) & set(LANGUAGE_RULES) - set(options.only):
-        say("Languages are not looked at: that needs another package, pip install 'transduce[doctor]'.")
-        asked = [name for name in asked if name not in LANGUAGE_RULES]
+    chosen = [name for name in options.only or known if name not in options.without]
+    if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(options.only):
+        say("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
+        chosen = [name for name in chosen if name not in LANGUAGE_RULES]
     for code, rule in zip(options.languages, LANGUAGE_RULES[1:], strict=True):
-        if code and rule in asked and rule not in options.only and not identifier().label(code):
-            say(f"Which texts are in the language '{code}' is not looked at, for py3langid does not know it.")
-            asked = [name for name in asked if name not in (rule, SWAPPED)]
-    others = tuple(name for name in asked if name in OTHERS and (name != TEST or options.test or options.only))
-    return Rules(0, DUPLICATE in asked, others, options.languages, options.test)
+        if code and rule in chosen and rule not in options.only and not identifier().label(code):
+            say(f"The language '{code}' is not checked: py3langid doesn't know it.")
+            chosen = [name for name in chosen if name not in (rule, SWAPPED)]
+    others = tuple(name for name in chosen if name in OTHERS and (name != TEST or options.test or options.only))
+    return Rules(0, DUPLICATE in chosen, others, options.languages, options.test)
 
 
-def _uncovered(examination: "Examination", vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Characters without a piece, and how many there are: in a vocabulary, or in one learnt from the corpus.
+def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]:
+    """Characters without a piece of their own and their counts, in `vocabulary` or in one learnt from the corpus.
 
-    They are spelt in bytes; in an imported vocabulary they are unknown.
+    Such characters are spelt in bytes; in an imported vocabulary they are unknown.
     """
     import numpy as np
 
     from transduce.config.schema import UNK
-    from transduce.tokens.tokenizer import COVERAGE, Tokenizer
+    from transduce.tokens.learning import CHARACTER_COVERAGE
+    from transduce.tokens.tokenizer import Tokenizer
 
-    counts = examination.characters.copy()
+    counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
         total = counts.sum(axis=0)
         order = np.argsort(-total, kind="stable")
         before = np.cumsum(total[order]) - total[order]
-        rare = order[(total[order] > 0) & (before >= COVERAGE * total.sum())]
+        rare = order[(total[order] > 0) & (before >= CHARACTER_COVERAGE * total.sum())]
         return [(chr(code), int(total[code])) for code in rare]
-    tokenizer, found = Tokenizer.load(vocabulary), dict[str, int]()
+    tokenizer, uncovered = Tokenizer.load(vocabulary), dict[str, int]()
     for side, encode, pieces in (
         (0, tokenizer.encode_source, tokenizer.source_pieces),
         (1, tokenizer.encode_target, tokenizer.target_pieces),
@@ -117,81 +118,81 @@ def _uncovered(examination: "Examination", vocabulary: Path | None) -> list[tupl
         characters = [chr(code) for code in np.flatnonzero(counts[side])]
         for character, ids in zip(characters, encode(characters), strict=True):
             if UNK in ids or any(piece.startswith("<0x") for piece in pieces(ids)):
-                found[character] = found.get(character, 0) + int(counts[side, ord(character)])
-    return sorted(found.items(), key=lambda item: -item[1])
+                uncovered[character] = uncovered.get(character, 0) + int(counts[side, ord(character)])
+    return sorted(uncovered.items(), key=lambda item: -item[1])
 
 
 def _print(
-    examination: "Examination",
-    found: Sequence["Finding"],
+    audit: "Audit",
     uncovered: Sequence[tuple[str, int]],
     seconds: float,
     files: Sequence[str],
 ) -> None:
     from transduce.text.rules import ENCODING
-    from transduce.wings.corpora.doctor.report import length_rows, named_lines
+    from transduce.wings.corpora.doctor.report import length_rows, line_numbers
 
-    pairs, faulty = examination.pairs, examination.faulty
-    languages = " to ".join(code or "?" for code in examination.rules.languages)
+    pairs, faulty, findings = audit.pairs, audit.faulty, audit.findings()
+    languages = " to ".join(code or "?" for code in audit.rules.languages)
     print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
-    mended = f"; --fix mends {examination.mended:,} of them" if examination.mended else ""
-    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault{mended}.")
-    if examination.stopped:
-        print(f"Reading stopped there: {examination.stopped}")
-    rows = [("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning) for each in found]
+    repairable = f"; --fix repairs {audit.repaired:,} of them" if audit.repaired else ""
+    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault{repairable}.")
+    if audit.stopped:
+        print(f"Reading stopped early: {audit.stopped}")
+    rows = [
+        ("", f"{finding.number:,}", f"{finding.number / pairs:.2%}", finding.rule, finding.meaning)
+        for finding in findings
+    ]
     if rows:
         print()
         print_table([("", "pairs", "share", "rule", ""), *rows])
-    for stretch in examination.stretches:
+    for stretch in audit.stretches:
         print(f"\n{stretch}")
-    for each in found:
-        print(f"\n{each.rule}:")
-        for pair in each.examples[:SHOWN]:
+    for finding in findings:
+        print(f"\n{finding.rule}:")
+        for pair in finding.examples[:EXAMPLES_PRINTED]:
             print(f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}")
-        if each.number > SHOWN:
-            print(f"  also in {named_lines(each, SHOWN, 8)}")
-        if each.rule == ENCODING:
-            print("  A file that is in another encoding as a whole: convert it first, iconv -f WINDOWS-1252 -t UTF-8")
+        if finding.number > EXAMPLES_PRINTED:
+            print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
+        if finding.rule == ENCODING:
+            print("  If a whole file is in another encoding, convert it first, iconv -f WINDOWS-1252 -t UTF-8")
     print()
-    headings, *rest = length_rows(examination)
+    headings, *rest = length_rows(audit)
     print_table([("lengths", *headings[1:]), *rest])
     if uncovered:
-        named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE])
-        more = f" and {len(uncovered) - RARE:,} more" if len(uncovered) > RARE else ""
+        named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED])
+        more = f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
         print(f"\n{len(uncovered):,} characters have no piece of their own: {named}{more}")
 
 
 def _cut(text: str) -> str:
-    """On one line, with signs for what can't be seen."""
+    """The text on one line, with escapes for invisible characters."""
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-    return shown if len(shown) <= WIDTH else shown[: WIDTH - 1] + "…"
+    return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
 
-def _as_json(
-    examination: "Examination", found: Sequence["Finding"], uncovered: Sequence[tuple[str, int]], seconds: float
-) -> dict[str, Any]:
+def _as_json(audit: "Audit", uncovered: Sequence[tuple[str, int]], seconds: float) -> dict[str, Any]:
     from transduce.wings.corpora.doctor.report import length_rows
 
     return {
-        "pairs": examination.pairs,
-        "faulty": examination.faulty,
-        "mendable": examination.mended,
+        "pairs": audit.pairs,
+        "faulty": audit.faulty,
+        "mendable": audit.repaired,
         "seconds": round(seconds, 3),
-        "languages": examination.rules.languages,
-        "stopped": examination.stopped,
+        "languages": audit.rules.languages,
+        "stopped": audit.stopped,
         "rules": {
-            each.rule: {
-                "meaning": each.meaning,
-                "pairs": each.number,
-                "lines": [[origin.file, origin.line] for origin in each.lines],
+            finding.rule: {
+                "meaning": finding.meaning,
+                "pairs": finding.number,
+                "lines": [[origin.file, origin.line] for origin in finding.lines],
                 "examples": [
-                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in each.examples
+                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in finding.examples
                 ],
             }
-            for each in found
+            for finding in audit.findings()
         },
-        "stretches": [stretch._asdict() for stretch in examination.stretches],
-        "lengths": {row[0]: row[1:] for row in length_rows(examination)[1:]},
+        "stretches": [stretch._asdict() for stretch in audit.stretches],
+        "lengths": {row[0]: row[1:] for row in length_rows(audit)[1:]},
         "uncovered": dict(uncovered),
     }
 
@@ -200,27 +201,27 @@ def _fix(
     files: Sequence[str],
     languages: tuple[str, str],
     outputs: Sequence[str],
-    examination: "Examination",
+    audit: "Audit",
 ) -> None:
-    """Write what is kept, what leaves, and what is kept but changed."""
+    """Write the kept pairs, and lists of the removed and the repaired ones."""
     from transduce.text.plain import suffixes
-    from transduce.wings.corpora.doctor.repair import Mended
+    from transduce.wings.corpora.doctor.repair import RepairedCorpus
 
-    if examination.stopped:
-        raise UserError(f"Nothing was written, for the corpus could not be read to its end: {examination.stopped}")
-    corpus = Mended(files, languages, examination.verdicts)
+    if audit.stopped:
+        raise UserError(f"Nothing was written, because the corpus can't be read to its end: {audit.stopped}")
+    corpus = RepairedCorpus(files, languages, audit)
     if len(outputs) == 2:
         for side, output in enumerate(outputs):
-            write_lines(Path(output), corpus.sides(side))
+            write_lines(Path(output), corpus.side(side))
     elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
         write_lines(Path(outputs[0]), corpus.lines())
     else:
         write_lines(Path(outputs[0]), corpus.objects())
-    left_out, mended = (Path(f"{outputs[0]}.{what}.jsonl") for what in ("left-out", "mended"))
+    left_out, repaired = (Path(f"{outputs[0]}.{what}.jsonl") for what in ("left-out", "mended"))
     write_lines(left_out, corpus.left_out())
-    leaving = examination.faulty - examination.mended
-    written = f"Written: {' '.join(outputs)} ({examination.pairs - leaving:,} pairs), {left_out} ({leaving:,})"
-    if examination.mended:
-        write_lines(mended, corpus.mended())
-        written += f", {mended} ({examination.mended:,} of those that are kept)"
+    removed = audit.faulty - audit.repaired
+    written = f"Written: {' '.join(outputs)} ({audit.pairs - removed:,} pairs), {left_out} ({removed:,})"
+    if audit.repaired:
+        write_lines(repaired, corpus.repaired())
+        written += f", {repaired} ({audit.repaired:,} kept pairs)"
     say(written)

@@ -1,0 +1,118 @@
+"""Batches of pairs, for the rules of cleaning: a pattern is searched for once in all texts, not once in each."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.text.encoding_errors import UNDECODED
+from transduce.text.hashes import Bits64, as_numbers, hash_text
+
+Ints = NDArray[np.int64]
+
+
+class TextColumn:
+    """The sources or the targets of a batch of pairs."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def joined(self) -> str:
+        """The texts, a line feed after each."""
+        return "\n".join([*self.texts, ""])
+
+    @cached_property
+    def begins(self) -> Ints:
+        """Where each text begins in `joined`."""
+        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
+        return np.cumsum(lengths) - lengths
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Characters of each text, without surrounding blanks."""
+        return lengths_of(self.texts)
+
+    @cached_property
+    def with_line_breaks(self) -> Ints:
+        """The texts that are more than a line."""
+        if self.joined.count("\n") == len(self.texts):
+            return np.empty(0, dtype=np.int64)
+        return np.array([row for row, text in enumerate(self.texts) if "\n" in text])
+
+    @cached_property
+    def undecoded(self) -> Ints:
+        """The texts with bytes that were not UTF-8."""
+        try:
+            self.joined.encode()  # the fastest way to know that there are none
+        except UnicodeEncodeError:
+            return self.rows_with(UNDECODED)
+        return np.empty(0, dtype=np.int64)
+
+    def rows_with(self, pattern: re.Pattern[str]) -> Ints:
+        """The texts in which a pattern that matches no line feed occurs."""
+        starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
+        return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
+
+    @cached_property
+    def letters(self) -> list[str]:
+        """The texts without case, punctuation, blanks and digits, to find near repetitions."""
+        return self._reduced("PSZCN")
+
+    @cached_property
+    def hashes(self) -> Bits64:
+        """Hashes of the texts without case, punctuation and blanks; a text that has nothing else is hashed whole."""
+        plain = self._reduced("PSZC")
+        return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
+
+    def _reduced(self, categories: str) -> list[str]:
+        texts = self.joined.casefold()
+        if len(self.with_line_breaks):
+            texts = "\n".join([*(text.replace("\n", " ") for text in self.texts), ""]).casefold()
+        return _characters(categories).sub("", texts).split("\n")[:-1]
+
+
+class PairBatch:
+    """Consecutive pairs of a corpus."""
+
+    def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        self.source, self.target = TextColumn(sources), TextColumn(targets)
+        self.columns = self.source, self.target
+
+    def __len__(self) -> int:
+        return len(self.source.texts)
+
+    def exact_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal texts."""
+        sources, targets = self.source.texts, self.target.texts
+        return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
+
+    def near_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal letters; for pairs without letters on a side, for equal texts."""
+        texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
+        hashes = []
+        for row in rows:
+            sources, targets = letters if letters[0][row] and letters[1][row] else texts
+            hashes.append(hash_text(f"{sources[row]}\n{targets[row]}"))
+        return as_numbers(hashes)
+
+
+def lengths_of(texts: Sequence[str]) -> Ints:
+    """Characters of each text, without surrounding blanks."""
+    return np.fromiter(map(len, map(str.strip, texts)), dtype=np.int64, count=len(texts))
+
+
+@cache
+def _characters(categories: str) -> re.Pattern[str]:
+    """Characters of these Unicode categories in the first plane, which has nearly all, but for the line feed."""
+    wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
+    ranges = []
+    for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
+        if is_wanted:
+            first, *rest = codes
+            ranges.append(f"\\u{first:04x}-\\u{rest[-1] if rest else first:04x}")
+    return re.compile(f"[{''.join(ranges)}]+")
