@@ -377,7 +377,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     own = {"model.vocab_size": 1000, "train.precision": "float32"}
     config = configure({**table2.SHARED_OPTIONS, **table2.COMPARED_FAMILIES[family], **own})
     draw = torch.Generator().manual_seed(1)
-    rows = torch.randint(4, 1000, (8, table2.LENGTH), generator=draw).tolist()
+    rows = torch.randint(4, 1000, (8, table2.SENTENCE_TOKENS), generator=draw).tolist()
     model = build(config.model)
     sums = forward(model, batch := make_batch(rows, rows), config.train)
     sums.loss.backward()
