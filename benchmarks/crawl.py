@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
-from preparation import TRANSDUCE, run
 
-from transduce.preparation.prepare import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from preparation import TRANSDUCE, run
+from transduce.preparation.prepared import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
 from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
@@ -226,8 +226,8 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
     """The quality of the shuffle in blocks, and of a shuffle of all pairs at once if memory suffices."""
     corpus = open_prepared(data).mixture
     found = {"blocks": mixed(corpus)}
-    if mixture.BLOCK < len(corpus) <= 20_000_000:
-        mixture.BLOCK = len(corpus)
+    if mixture.BLOCK_PAIRS < len(corpus) <= 20_000_000:
+        mixture.BLOCK_PAIRS = len(corpus)
         found["whole"] = mixed(corpus)
     return found
 
@@ -265,7 +265,7 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
                 stretches.append(np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn))
                 means.append(np.mean(corpus.lengths(drawn)))
                 for batch in plan[:: max(1, len(plan) * corpus.blocks // COMPARED_UPDATES)]:
-                    runs = np.bincount(np.unique(batch // mixture.RUN, return_inverse=True)[1])
+                    runs = np.bincount(np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1])
                     mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
                     padding.append(corpus.lengths(batch))
     again = places[1] >= 0

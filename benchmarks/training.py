@@ -105,7 +105,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def write_batches(data: Path, file: Path) -> None:
     """The first batches of an epoch, as the peer can read them."""
     from transduce.model.batch import make_batch
-    from transduce.preparation.prepare import open_prepared
+    from transduce.preparation.prepared import open_prepared
 
     mixture, arrays = open_prepared(data).mixture, {}
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import common_characters, readable
-from transduce.text.hashes import Hashes
-from transduce.text.identify import identifier
+from transduce.text.hashes import SeenHashes
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR_DUPLICATE, Checker, Flags, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
+from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # of each rule
 CODE_POINTS = 0x110000
@@ -121,7 +121,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
     result = Audit(rules)
-    seen = Hashes(), Hashes()
+    seen = SeenHashes(), SeenHashes()
     if len(first) < CHUNK:
         processes = 1
     auditor = ChunkAuditor(Checker(rules, texts), (common_characters(texts[0]), common_characters(texts[1])))
@@ -196,7 +196,7 @@ def _audit_chunks(
             yield done, future.result()
 
 
-def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[Hashes, Hashes]) -> None:
+def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
     """Add the audit of the next chunk to the result."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     _flag_repetitions(broken, remaining, chunk_audit, seen)
@@ -211,7 +211,7 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
         for counts, values in ((result.lengths, chunk_audit.lengths), (result.words, chunk_audit.words)):
             counts[side] += np.bincount(values[side], minlength=MAX_LENGTH_COUNTED + 1)
-    for first, last, offset in chunk_audit.stretches:
+    for first, last, offset in chunk_audit.shifts:
         for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
             lines = [origin.line for origin in origins]
             _add_stretch(result.stretches, Misaligned(file, lines[0], lines[-1], offset))
@@ -237,13 +237,15 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     return verdicts
 
 
-def _flag_repetitions(broken: Flags, remaining: Flags, chunk_audit: ChunkAudit, seen: tuple[Hashes, Hashes]) -> None:
+def _flag_repetitions(
+    broken: Flags, remaining: Flags, chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]
+) -> None:
     """As in `clean`, only among pairs without another fault: a good pair must not go for repeating a bad one."""
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
-        if hashes:
+        if len(hashes):
             rows = np.flatnonzero(good)
-            repeated = ~np.array(known.add([hashes[row] for row in rows]), dtype=bool)
+            repeated = ~known.add(hashes[rows])
             broken[rows[repeated]] |= BITS[rule]
             remaining[rows[repeated]] |= BITS[rule]
             good[rows[repeated]] = False

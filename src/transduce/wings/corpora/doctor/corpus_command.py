@@ -74,8 +74,8 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
 
 def _rules(options: Options) -> "Rules":
     """The chosen rules, without those whose requirements are missing."""
-    from transduce.text.identify import identifier
     from transduce.text.rules import DUPLICATE, LANGUAGE_RULES, OTHERS, SWAPPED, TEST, Rules, check_names
+    from transduce.wings.rules.identify import identifier
 
     known = (DUPLICATE, *OTHERS)
     check_names((*options.only, *options.without), known)
@@ -99,7 +99,8 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
     import numpy as np
 
     from transduce.config.schema import UNK
-    from transduce.tokens.tokenizer import COVERAGE, Tokenizer
+    from transduce.tokens.learning import CHARACTER_COVERAGE
+    from transduce.tokens.tokenizer import Tokenizer
 
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
@@ -107,7 +108,7 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
         total = counts.sum(axis=0)
         order = np.argsort(-total, kind="stable")
         before = np.cumsum(total[order]) - total[order]
-        rare = order[(total[order] > 0) & (before >= COVERAGE * total.sum())]
+        rare = order[(total[order] > 0) & (before >= CHARACTER_COVERAGE * total.sum())]
         return [(chr(code), int(total[code])) for code in rare]
     tokenizer, uncovered = Tokenizer.load(vocabulary), dict[str, int]()
     for side, encode, pieces in (

@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.engines.formats import formats, refuse
 from transduce.decoding.loading import export_engine
-from transduce.preparation import prepare as preparation
+from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
@@ -21,7 +21,7 @@ from transduce.wings.corpora.doctor.fact import Fact
 def folder_facts(folder: Path) -> Iterator[Fact]:
     """The facts about a model folder, an export or a prepared corpus; raises UserError for other folders."""
     finished = (folder / MANIFEST).exists()
-    if preparation.is_prepared([str(folder)]):
+    if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
