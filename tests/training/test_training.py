@@ -383,6 +383,7 @@ def training(
     return Training(
         config=config,
         model=network,
+        wrapped_model=network,
         optimizer=make_optimizer(network.parameters(), train),
         data=mixture(folder / "store", rows),
         origin=lambda index: f"toy.txt:{index + 1}",

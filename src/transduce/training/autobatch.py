@@ -102,8 +102,8 @@ def _seconds(
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED)][:TIMED]]:
         began = time.perf_counter()
-        for turn in ranks.turns(len(batches)):
-            _try(model, data, batches[turn.place], config, device)
+        for slot in ranks.slots(len(batches)):
+            _try(model, data, batches[slot.index], config, device)
         times.append(time.perf_counter() - began)
     return sum(times[1:]) / len(times[1:])
 

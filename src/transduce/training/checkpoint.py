@@ -16,7 +16,8 @@ from transduce.model.build import load_weights
 from transduce.model_folder import CHECKPOINT, step_of
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
-from transduce.training.distributed import ALONE, Ranks, part, whole
+from transduce.training.distributed import ALONE, Ranks
+from transduce.training.parallel import full_tensor, shard_like
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
@@ -95,7 +96,7 @@ def _gathered(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
     """The tensors as rank 0 writes them, whole and on the CPU; other ranks only take part."""
     found = {}
     for name, tensor in tensors.items():
-        value = whole(tensor.detach())
+        value = full_tensor(tensor.detach())
         if ranks.first:
             found[name] = value.cpu().contiguous()
     return found
@@ -120,5 +121,5 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tenso
         if weight not in numbers:
             raise UserError(f"The optimiser's state does not fit the model: it knows '{weight}'.")
         own = learnt[numbers[weight]]
-        state.setdefault(numbers[weight], {})[key] = part(value, own) if value.shape == own.shape else value
+        state.setdefault(numbers[weight], {})[key] = shard_like(value, own) if value.shape == own.shape else value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

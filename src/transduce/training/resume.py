@@ -22,9 +22,10 @@ from transduce.system.journal import Journal, say
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import checkpoint
 from transduce.training.checkpoint import TrainState, load_checkpoint
-from transduce.training.distributed import ALONE, Ranks, spread
+from transduce.training.distributed import ALONE, Ranks
 from transduce.training.loop import Training
 from transduce.training.optimizer import make_optimizer
+from transduce.training.parallel import scatter_weights, wrap
 from transduce.training.start import check_vocabulary, place
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
@@ -84,13 +85,13 @@ def resume(
     prepared = open_data(config.data, going.asked, out)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
-    learner = ranks.wrap(model, shard=sharded, sparse=config.model.experts > 0, device=device)
-    optimizer = make_optimizer(learner.parameters(), config.train)
+    wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
+    optimizer = make_optimizer(wrapped_model.parameters(), config.train)
     if ranks.first:
         for folder in (out, out / model_folder.CHECKPOINTS):
             remove_leftovers(folder)
     state = newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
-    spread(model, learner, ranks)
+    scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(f"{out} has {state.step:,} updates behind it; train.steps cannot be {config.train.steps:,}.")
     if going.changes and ranks.first:  # not before all that may be missing is there
@@ -126,7 +127,7 @@ def resume(
         validate=validation(prepared.tokenizer, prepared.valid(), config),
         device=device,
         ranks=ranks,
-        wrapped=learner,
+        wrapped_model=wrapped_model,
     )
     return training, prepared
 

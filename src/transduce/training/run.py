@@ -18,8 +18,7 @@ from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
 from transduce.text.pairs import TREES, Pair, read_pairs
 from transduce.text.plain import suffixes
-from transduce.training.distributed import Ranks, joined
-from transduce.training.failure_detector import Knock, Listener
+from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
@@ -51,19 +50,18 @@ def train(
     device: torch.device | None = None,
     tensorboard: bool = False,
     until: float = math.inf,
-    arrival: Listener | Knock | None = None,
 ) -> Result:
     """Train a model into `out`, or go on with the training that is there.
 
     given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
     from with its tokenizer and shape; keep_optimizer: with weights and optimiser's state of its newest checkpoint.
-    until: on the monotonic clock, when to save and stop, to go on another time. arrival: what `lifeline.arrive` gave.
+    until: on the monotonic clock, when to save and stop, to go on another time.
     Raises UserError for what can't be trained.
     """
     keep_memory()
     keep_few_kernels()
     out, init = Path(out), Path(init) if init else None
-    with joined(arrival) as ranks:
+    with init_distributed() as ranks:
         task = Task(given, out, device or ranks.device(), ranks, until)
         if not ranks.first:
             return follow(task)

@@ -36,11 +36,11 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
     given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
-    from transduce.training.distributed import refuse_several
+    from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
     from transduce.wings.demo.phrasebook.sampling import split
 
-    refuse_several("transduce demo")
+    check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
     say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
