@@ -21,7 +21,7 @@ from itertools import cycle
 import torch
 
 from training import BUDGET, WARM, options, parser_of
-from transduce.config.schema import configure
+from transduce.config.parse import configure
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.preparation.prepare import open_prepared

@@ -28,8 +28,8 @@ from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
 from transduce.commands.output import write_lines
-from transduce.commands.recipes import by_names, gather
-from transduce.config.schema import configure
+from transduce.commands.recipes import gather, with_languages
+from transduce.config.parse import configure
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepare import open_prepared, read_facts
@@ -123,7 +123,9 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
     ],
 )
 def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
-    given = by_names(gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train)
+    given = with_languages(
+        gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train
+    )
     assert (given.get("data.source"), given.get("data.target")) == expected
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.config import schema as config
+from transduce.config.parse import configure, parse_assignments, read_recipe, to_toml
 from transduce.config.schema import (
     CorpusConfig,
     DataConfig,
@@ -17,11 +18,7 @@ from transduce.config.schema import (
     Option,
     RunConfig,
     TrainConfig,
-    configure,
     differences,
-    parse_assignments,
-    read_recipe,
-    to_toml,
 )
 from transduce.system.errors import UserError
 

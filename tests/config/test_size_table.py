@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.config.schema import ModelConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import ModelConfig
 from transduce.config.size_table import TABLE, model_options, sizes_for, training_options
 
 DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"

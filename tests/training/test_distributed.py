@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import together
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
-from transduce.config.schema import configure
+from transduce.config.parse import configure
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError

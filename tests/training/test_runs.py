@@ -17,7 +17,7 @@ from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config import size_table
-from transduce.config.schema import read_recipe
+from transduce.config.parse import read_recipe
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
 from transduce.preparation.prepare import open_prepared

@@ -9,7 +9,8 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
 from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config.schema import DataConfig, parse_assignments
+from transduce.config.parse import parse_assignments
+from transduce.config.schema import DataConfig
 from transduce.decoding.engines.engine import Choice
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling

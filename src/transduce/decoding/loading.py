@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce import model_folder
-from transduce.config.schema import DecodeConfig, RunConfig, configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import DecodeConfig, RunConfig, flatten
 from transduce.decoding.engines.ct2.cache import fast_engine, refusal
 from transduce.decoding.engines.ct2.engine import has_gpu
 from transduce.decoding.engines.engine import Choice, Engine

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from command_line import run
 from corpora import reverse_texts
 from transduce import cli, model_folder
-from transduce.config.schema import CorpusConfig, DataConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.decoding.lines import Form
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK

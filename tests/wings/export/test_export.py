@@ -25,7 +25,8 @@ from command_line import run
 from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import STAND_INS, ModelConfig, RunConfig, configure, options
+from transduce.config.parse import configure
+from transduce.config.schema import STAND_INS, ModelConfig, RunConfig, options
 from transduce.decoding.check_sentences import PHRASEBOOK
 from transduce.decoding.documents import translate_texts
 from transduce.decoding.engines.ct2 import build as making

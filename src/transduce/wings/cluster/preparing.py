@@ -25,7 +25,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.schema import DataConfig, RunConfig, configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
