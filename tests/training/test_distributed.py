@@ -306,7 +306,7 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
         os.kill(int(random.choice(mine)), signal.SIGKILL)
     ((status, said),) = together.ends([process])
     assert status == 0, said
-    assert said.count("Going on at step") >= 1 and said.count("died: it was killed") <= 2
+    assert said.count("Resuming at step") >= 1 and said.count("died: it was killed") <= 2
     succeed(1, *command(corpus, tmp_path / "whole", train__steps=200))
     assert same_curve(out, tmp_path / "whole")
 

@@ -1,7 +1,7 @@
 """Options with their source: where each value came from.
 
-Layers from the lowest: defaults of the schema, the table of sizes, the model that training continues from, a recipe, the
-command line. What a training measures (the corpus, the machine, a trial) comes on top.
+Layers, the lowest first: defaults of the schema, the table of sizes, the model that training continues from, a recipe,
+the command line. What a training measures (the corpus, the machine, a trial) comes on top.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ class Settings(Mapping[str, Any]):
     def over(self, source: str, values: Options) -> Self:
         """With these options on top; a value that stays the same, also a default, keeps its source."""
         defaults = flatten(RunConfig())
-        changed = [name for name, value in values.items() if self.get(name, defaults[name]) != value]
+        changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
 
     def under(self, source: str, values: Options) -> Self:
@@ -48,7 +48,7 @@ class Settings(Mapping[str, Any]):
 
     def updated(self, other: "Settings") -> Self:
         """With the options of `other` on top, and their sources; a value that stays the same keeps its source."""
-        new = {name: value for name, value in other.items() if name not in self or self[name] != value}
+        new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 
     def without(self, *names: str) -> Self:
@@ -82,3 +82,8 @@ class Settings(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; a list of TOML or JSON equals a tuple."""
+    return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))

@@ -101,7 +101,7 @@ def _seconds(
 ) -> float:
     """Seconds of one update: the mean of this rank's share of a few updates, after one that is not counted."""
     times = []
-    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED)][:TIMED]]:
+    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()
         for slot in ranks.slots(len(batches)):
             _try(model, data, batches[slot.index], config, device)

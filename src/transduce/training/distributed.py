@@ -10,8 +10,9 @@ import datetime
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -26,7 +27,8 @@ from transduce.system.machine import cores
 from transduce.training.failure_detector import FailureDetector
 
 JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
-TORCHRUN_JOIN_SECONDS = 50.0  # torchrun starts processes when all its machines have joined
+TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
+STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the address may be that of a rank 0 that died
 NOTICE_SECONDS = 20.0  # of waiting before a line names the missing rank
 ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; the failure detector ends it
@@ -178,13 +180,38 @@ def _join() -> tuple[Ranks, FailureDetector]:
 
 
 def _store(rank: int) -> Any:
-    """The store in which the ranks meet: torchrun's, or one that rank 0 opens at MASTER_PORT."""
+    """The store in which the ranks meet, which rank 0 opens."""
     address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
     if port > 65535:
         raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
-    opens = rank == 0 and not _has_torchrun()
     timeout = datetime.timedelta(seconds=JOIN_SECONDS)
-    return TCPStore(address, port, None, opens, timeout, wait_for_workers=False)
+    if not _has_torchrun():
+        return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
+    # torchrun's own store outlives a restart, with the keys of the start before: it only holds the new address.
+    meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
+    if rank == 0:
+        store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
+        meeting.set("transduce/rank 0", f"{_own_address(address, port)} {store.port}")
+        return store
+    until = time.monotonic() + TORCHRUN_JOIN_SECONDS
+    while True:
+        address, number = meeting.get("transduce/rank 0").decode().split()
+        try:
+            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False)
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+        else:
+            store.set_timeout(timeout)
+            return store
+
+
+def _own_address(address: str, port: int) -> str:
+    """The address of this machine that others reach: the one from which it would send to `address`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.connect((address, port))  # sends nothing
+        return str(sender.getsockname()[0])
+    return address
 
 
 def _has_torchrun() -> bool:

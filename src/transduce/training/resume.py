@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shlex
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,8 +162,8 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     if other:
         raise UserError(
             f"{out} is a training that was started with other text ({' and '.join(other)}). To resume it, leave the "
-            f"text out. To learn from other text: {_new_training(out)}.",
-            option=" ".join(other),
+            "text out. To learn from other text, continue from the model in a new folder.",
+            option="init",
         )
 
 
@@ -185,7 +184,9 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
         return open_prepared(own)
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
-        raise UserError(f"The prepared text of {out} is missing, both {own} and {files[0]}; {_alternative(out)}.")
+        raise UserError(
+            f"The prepared text of {out} is missing, both {own} and {files[0]}; {_alternative(out)}.", option="init"
+        )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
@@ -207,7 +208,7 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
         else:
             ranks.agree(path.name)
             return state
-    raise UserError(f"{folder} holds no intact checkpoint; {_alternative(folder.parent)}.")
+    raise UserError(f"{folder} holds no intact checkpoint; {_alternative(folder.parent)}.", option="init")
 
 
 def _without_sources(config: RunConfig) -> RunConfig:
@@ -215,13 +216,8 @@ def _without_sources(config: RunConfig) -> RunConfig:
     return RunConfig(config.model, config.data, config.train, config.decode)
 
 
-def _new_training(out: Path) -> str:
-    """The command that trains a new model from the one in `out`, quoted for a shell."""
-    return f"transduce train --init {shlex.quote(str(out))} --train FILES --out ANOTHER"
-
-
 def _alternative(out: Path) -> str:
     """What to do where a training can't be resumed."""
     if not (out / MANIFEST).exists():
         return "train into a new folder"
-    return f"to continue from the model, with a new optimizer: {_new_training(out)}"
+    return "train a new model that continues from this one"
