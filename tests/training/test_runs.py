@@ -172,7 +172,7 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     train(options(place, train__minutes=0.02, train__warmup=100_000, train__steps=10**6), tmp_path / "short")
     said = capfd.readouterr().err
     assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: allow more" in said
-    assert "Time        about 0:00:01 (h:mm:ss)" in said
+    assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
