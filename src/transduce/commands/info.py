@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from transduce.commands.output import print_table
 from transduce.config.schema import RunConfig, flatten
 from transduce.config.settings import DEFAULT
-from transduce.decoding.engines.support import formats
+from transduce.decoding.engines.formats import formats
 from transduce.system.journal import duration
 from transduce.training.card import perplexity_text, vocabulary
 

@@ -3,34 +3,37 @@
 import math
 import re
 
+from transduce.config.families import READ_BY
 from transduce.config.schema import ModelConfig, RunConfig, options, value_of
 from transduce.system.errors import UserError
 
 
 def check(config: RunConfig) -> None:
     """Raise UserError for values that no run can have."""
-    _check_options(config)
+    _check_bounds(config)
     _check_model(config.model)
     if config.train.shard and config.model.experts:
-        raise UserError("train.shard does not work for models with experts; leave it out.")  # FSDP needs all gradients
+        raise UserError("train.shard is not for models with experts; leave it out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols makes a vocabulary for the target side alone: set data.joint=false, too.")
+    _check_family(config)
 
 
-def _check_options(config: RunConfig) -> None:
-    """Bounds of numbers, and options of other families."""
-    defaults = RunConfig()
+def _check_bounds(config: RunConfig) -> None:
     for option in options():
         value = value_of(config, option.name)
         if option.kind in (int, float) and not option.least <= value < option.below:
             limit = f" and below {option.below}" if option.below < math.inf else ""
             raise UserError(f"{option.name} must be at least {option.least}{limit}, not {value}.")
-        changed = value != value_of(defaults, option.name)
-        if option.families and config.model.kind not in option.families and changed:
-            families = " or ".join(option.families)
-            raise UserError(
-                f"{option.name} is for models of the kind {families}, not {config.model.kind}; leave it out."
-            )
+
+
+def _check_family(config: RunConfig) -> None:
+    """Raise UserError for options that the model's family does not read."""
+    defaults = RunConfig()
+    for name, families in READ_BY.items():
+        if config.model.kind not in families and value_of(config, name) != value_of(defaults, name):
+            kinds = " or ".join(families)
+            raise UserError(f"{name} is for models of the kind {kinds}, not {config.model.kind}; leave it out.")
 
 
 def _check_model(model: ModelConfig) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from transduce.config.families import FAMILIES
+
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 # Symbols that a model sees instead of placeholders: noncharacters that Unicode reserves for internal use.
 STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
@@ -27,24 +29,19 @@ def option(
     paper: str = "",
     least: float = 0,
     below: float = math.inf,
-    families: tuple[str, ...] = (),
 ) -> Any:
     """A field of a configuration. `transduce options` prints help, unit and the paper's value.
 
-    least, below: bounds of a number. families: the model families that read the option; empty: all.
+    least, below: bounds of a number.
     """
-    metadata = {"help": help, "unit": unit, "paper": paper, "least": least, "below": below, "families": families}
-    return field(default=default, metadata=metadata)
-
-
-transformer_option = functools.partial(option, families=("transformer",))
+    return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """The shape of a model (Table 3 of the paper)."""
 
-    kind: Literal["transformer", "recurrent", "convolutional", "bytenet"] = option(
+    kind: Literal[tuple(FAMILIES)] = option(  # type: ignore[valid-type]  # the registry is the list of names
         "transformer", "model family", paper="transformer"
     )
     vocab_size: int = option(37000, "size of the target vocabulary, taken from the tokenizer", paper="37000", least=1)
@@ -58,44 +55,36 @@ class ModelConfig:
     d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
     d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
     num_heads: int = option(8, "attention heads, h", paper="8", least=1)
-    d_k: int = transformer_option(
-        0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64"
-    )
-    d_v: int = transformer_option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
+    d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
+    d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
     dropout: float = option(0.1, "dropout on each sublayer's output and the embeddings, P_drop", paper="0.1", below=1)
-    attention_dropout: float = transformer_option(0.0, "dropout on the attention weights", paper="0", below=1)
+    attention_dropout: float = option(0.0, "dropout on the attention weights", paper="0", below=1)
     attention: Literal["scaled", "dot", "additive"] = option(
         "scaled",
         "attention score: scaled q k / sqrt(d_k), dot q k, additive v tanh(q + k)",
         paper="scaled",
-        families=("transformer", "recurrent"),
     )
-    activation: Literal["relu", "gelu", "silu"] = transformer_option(
+    activation: Literal["relu", "gelu", "silu"] = option(
         "relu", "activation function of the feed-forward layers", paper="relu"
     )
-    output_bias: bool = transformer_option(False, "bias on the output logits, as in Marian", paper="false")
-    norm: Literal["post", "pre"] = transformer_option(
+    output_bias: bool = option(False, "bias on the output logits, as in Marian", paper="false")
+    norm: Literal["post", "pre"] = option(
         "post", "layer norm after each residual sum (post) or before each sublayer (pre)", paper="post"
     )
-    positions: Literal["sinusoidal", "learned"] = option(
-        "sinusoidal", "position encoding", paper="sinusoidal", families=("transformer", "convolutional")
-    )
+    positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "position encoding", paper="sinusoidal")
     max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens", least=1)
-    experts: int = transformer_option(0, "experts of a sparse feed-forward layer; 0: dense layers", paper="0")
-    experts_per_token: int = transformer_option(2, "experts that each token uses", least=1)
-    expert_layers: tuple[int, ...] = transformer_option(
+    experts: int = option(0, "experts of a sparse feed-forward layer; 0: dense layers", paper="0")
+    experts_per_token: int = option(2, "experts that each token uses", least=1)
+    expert_layers: tuple[int, ...] = option(
         (), "layers of encoder and decoder that have experts, counted from 1; empty: all"
     )
-    cell: Literal["lstm", "gru"] = option("lstm", "cell of recurrent models", families=("recurrent",))
-    kernel_size: int = option(
-        3, "positions that a convolution sees", unit="tokens", least=1, families=("convolutional", "bytenet")
-    )
+    cell: Literal["lstm", "gru"] = option("lstm", "cell of recurrent models")
+    kernel_size: int = option(3, "positions that a convolution sees", unit="tokens", least=1)
     convolutions: tuple[str, ...] = option(
         (),
         "layers of convolutional models, each COUNTxCHANNELSxKERNEL; empty: all are d_model wide",
-        families=("convolutional",),
     )
-    window: int = transformer_option(
+    window: int = option(
         0, "keys on each side in restricted self-attention, itself included; 0: all", unit="tokens", paper="0"
     )
 
@@ -190,9 +179,7 @@ class TrainConfig:
     patience: int = option(0, "validations without improvement before training stops; 0: no limit")
     seed: int = option(1, "seed of the initialization, the order of batches and dropout", below=2**63)
     threads: int = option(0, "CPU threads of a process; 0: one per core", unit="threads")
-    shard: bool = transformer_option(
-        False, "several processes: each keeps only a shard of weights and optimizer state (FSDP)"
-    )
+    shard: bool = option(False, "several processes: each keeps only a shard of weights and optimizer state (FSDP)")
 
 
 @dataclass(frozen=True)
@@ -206,6 +193,11 @@ class DecodeConfig:
     )
     max_tokens: int = option(4096, "source tokens of all hypotheses of a batch", unit="tokens", least=1)
     shortlist: bool = option(False, "limit the fast engine to tokens that occurred with the source's in training")
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
+    return ((5 + length) / 6) ** alpha
 
 
 @dataclass(frozen=True)
@@ -230,7 +222,6 @@ class Option(NamedTuple):
     paper: str
     least: float  # smallest value of a number
     below: float  # exclusive upper bound of a number
-    families: tuple[str, ...]  # that read it; empty: all
 
 
 @functools.cache  # reading the types takes milliseconds

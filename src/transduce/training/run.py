@@ -12,7 +12,7 @@ from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
 from transduce.config.settings import Settings
 from transduce.system.errors import UserError
-from transduce.system.file_lock import LOCK, alone
+from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST
 from transduce.system.journal import Journal, NoJournal, say
 from transduce.system.machine import keep_few_kernels, keep_memory
@@ -66,7 +66,7 @@ def train(
         task = Task(Settings.of(options), out, device or ranks.device(), ranks, until)
         if not ranks.first:
             return follow(task)
-        with alone(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
+        with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
             return lead(task, init, keep_optimizer, tensorboard)
 
 

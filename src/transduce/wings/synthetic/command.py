@@ -7,7 +7,7 @@ from transduce.commands.prepare import say_prepared, vocabulary_options
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.registry import EngineName
 from transduce.system.journal import say
 from transduce.system.machine import cores
 
@@ -23,7 +23,7 @@ def distill(
     target: ToCode = "",
     ensemble: Files = (),
     keep_original: bool = False,
-    engine: Choice = "auto",
+    engine: EngineName = "auto",
     assignments: Assignments = (),
 ) -> None:
     """Prepare a corpus for a smaller, faster model: its targets are this model's translations.
