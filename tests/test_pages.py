@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from transduce import cli
-from transduce.config.schema import configure, parse_assignments
+from transduce.config.parse import configure, parse_assignments
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -28,8 +28,8 @@ from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
 from transduce.commands.output import write_lines
-from transduce.commands.recipes import by_names, gather
-from transduce.config.schema import configure
+from transduce.commands.recipes import gather, with_languages
+from transduce.config.parse import configure
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
@@ -123,7 +123,9 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
     ],
 )
 def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
-    given = by_names(gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train)
+    given = with_languages(
+        gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train
+    )
     assert (given.get("data.source"), given.get("data.target")) == expected
 
 
@@ -622,10 +624,10 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
-    assert status == 2 and f"{tmp_path / 'one'} is a model, not its training; to go on from it: --init" in said
+    assert status == 2 and f"{tmp_path / 'one'} is a model without its training. To continue from it" in said
     command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out")
-    assert status == 2 and "one has no checkpoints, which hold the optimiser's state" in said
+    assert status == 2 and "one has no checkpoints, so its optimizer state is gone" in said
     assert all(
         torch.equal(weight, last[name]) for name, weight in load_file(tmp_path / "one/model.safetensors").items()
     )
@@ -681,15 +683,15 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
-    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which cannot become",
-    "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which cannot",
-    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 pieces already: ",
+    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which training",
+    "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",
+    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already: ",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
-    "train --train train.tsv --out x --test x.mrg": "Parsers are scored by brackets: leave out --test,",
+    "train --train train.tsv --out x --test x.mrg": "by brackets; leave out the test files (--test).",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
-    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 pieces already: leave",
+    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
     "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
     "train --train other --out x": "other is a folder. Name a file in it.",
     "prepare --train train.tsv --out data": "data exists already and is never overwritten",
@@ -746,7 +748,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert status == 2 and result == ""
     assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
     assert sentence.endswith((".", "?", "--help'."))
-    assert all(line.startswith(("Engine: ", "Going on at ", "Reading the corpus")) for line in before_it)
+    assert all(line.startswith(("Engine: ", "Resuming at ", "Reading the corpus")) for line in before_it)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 

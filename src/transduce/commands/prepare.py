@@ -6,8 +6,9 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
-from transduce.config.schema import configure, flatten
+from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
+from transduce.config.parse import configure
+from transduce.config.schema import flatten
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.system.machine import cores
@@ -53,7 +54,7 @@ def prepare(
         workers: On Ray, how many shards are prepared at the same time; by default one for each core.
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
-    given = by_names(given, train)
+    given = with_languages(given, train)
     from transduce.config import size_table
     from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.profile import TRANSLATE_PHASES, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError

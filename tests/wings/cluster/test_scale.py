@@ -24,7 +24,8 @@ from command_line import run
 from corpora import reverse_texts
 from transduce import cli, model_folder
 from transduce.commands.translate import LineFormat
-from transduce.config.schema import CorpusConfig, DataConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build

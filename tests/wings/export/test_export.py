@@ -25,7 +25,8 @@ from command_line import run
 from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, configure, options
+from transduce.config.parse import configure
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.model.embedding import sinusoids

@@ -15,7 +15,8 @@ from command_line import run
 from corpora import write_texts
 from transduce import model_folder
 from transduce.commands.recipes import read_text
-from transduce.config.schema import ModelConfig, configure, read_recipe
+from transduce.config.parse import configure, read_recipe
+from transduce.config.schema import ModelConfig
 from transduce.model.arithmetic import per_target_token
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, model_class

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from transduce.config import size_table
-from transduce.config.schema import DataConfig, RunConfig, configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
 from transduce.preparation.first_pass import check_corpora, read_part, rules_of, with_placeholders
 from transduce.preparation.prepared import write_valid

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, RunConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
