@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
-from transduce.config.settings import CALLER, COMMAND_LINE, DEFAULT, RECIPE, FROM_SIZES, TRIAL, Settings
+from transduce.config.settings import CALLER, COMMAND_LINE, DEFAULT, FROM_SIZES, RECIPE, TRIAL, Settings
 
 NUMBERS = st.dictionaries(
     st.sampled_from(["train.steps", "train.warmup", "data.max_tokens", "train.keep_last"]), st.integers(1, 9)

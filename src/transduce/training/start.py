@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig, differences, flatten
-from transduce.config.settings import CORPUS, MACHINE, MODEL, FROM_SIZES, TRIAL, Settings
+from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.preparation.prepare import Prepared, is_prepared, open_prepared, prepare
 from transduce.system.errors import UserError
