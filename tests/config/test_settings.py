@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
-from transduce.config.settings import COMMAND_LINE, DEFAULT, PROGRAM, RECIPE, TABLE, TRIAL, Settings
+from transduce.config.settings import CALLER, COMMAND_LINE, DEFAULT, FROM_SIZES, RECIPE, TRIAL, Settings
 
 NUMBERS = st.dictionaries(
     st.sampled_from(["train.steps", "train.warmup", "data.max_tokens", "train.keep_last"]), st.integers(1, 9)
@@ -14,10 +14,12 @@ NUMBERS = st.dictionaries(
 
 @given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 def test_values_are_those_of_layers_and_each_names_its_layer(table, recipe, line, trial) -> None:
-    settings = Settings(RECIPE, recipe).updated(Settings(COMMAND_LINE, line)).under(TABLE, table).over(TRIAL, trial)
+    settings = (
+        Settings(RECIPE, recipe).updated(Settings(COMMAND_LINE, line)).under(FROM_SIZES, table).over(TRIAL, trial)
+    )
     config = settings.config()
     assert config == configure(table, recipe, line, trial)
-    layers = {DEFAULT: flatten(configure()), TABLE: table, RECIPE: recipe, COMMAND_LINE: line, TRIAL: trial}
+    layers = {DEFAULT: flatten(configure()), FROM_SIZES: table, RECIPE: recipe, COMMAND_LINE: line, TRIAL: trial}
     for name, value in flatten(config).items():
         source = config.sources[name]
         assert layers[source].get(name) == value, "the layer that is named holds the value"
@@ -26,11 +28,11 @@ def test_values_are_those_of_layers_and_each_names_its_layer(table, recipe, line
 
 
 def test_only_what_the_user_says_is_chosen() -> None:
-    settings = Settings(COMMAND_LINE, {"train.steps": 100_000}).under(TABLE, {"train.steps": 5, "train.warmup": 2})
+    settings = Settings(COMMAND_LINE, {"train.steps": 100_000}).under(FROM_SIZES, {"train.steps": 5, "train.warmup": 2})
     assert settings["train.steps"] == 100_000 and settings.is_chosen("train.steps"), "also a value that is the default"
     assert not settings.is_chosen("train.warmup") and not settings.is_chosen("train.seed")
     assert settings.over(TRIAL, {"train.steps": 100_000}).source("train.steps") == COMMAND_LINE
-    assert Settings.of({"train.steps": 3}).source("train.steps") == PROGRAM
+    assert Settings.of({"train.steps": 3}).source("train.steps") == CALLER
     assert "train.steps" not in settings.without("train.steps")
 
 

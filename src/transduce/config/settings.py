@@ -11,10 +11,10 @@ from typing import Any, Self
 from transduce.config.parse import configure
 from transduce.config.schema import Options, RunConfig, flatten, options
 
-DEFAULT, TABLE, MODEL = "default", "table of sizes", "inherited from the model"
-RECIPE, COMMAND_LINE, FILE_NAMES, PROGRAM = "recipe", "command line", "file names", "calling program"
+DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
+RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
 CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
-CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, PROGRAM)  # by the user
+CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # by the user
 
 
 class Settings(Mapping[str, Any]):
@@ -27,7 +27,7 @@ class Settings(Mapping[str, Any]):
     @classmethod
     def of(cls, values: Options) -> "Settings":
         """Settings as they are; of a plain mapping, the calling program is the source."""
-        return values if isinstance(values, Settings) else cls(PROGRAM, values)
+        return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod
     def of_config(cls, config: RunConfig) -> Self:

@@ -7,7 +7,7 @@ import torch
 
 from transduce.config import size_table
 from transduce.config.schema import DataConfig, RunConfig
-from transduce.config.settings import TABLE, Settings
+from transduce.config.settings import FROM_SIZES, Settings
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
 from transduce.tokens.batching import padding_share
@@ -26,7 +26,7 @@ def announcement(
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
 
     def why(*names: str) -> str:
-        return f" (chosen for {size})" if all(settings.source(name) == TABLE for name in names) else ""
+        return f" (chosen for {size})" if all(settings.source(name) == FROM_SIZES for name in names) else ""
 
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""

@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig, differences, flatten
-from transduce.config.settings import CORPUS, MACHINE, MODEL, TABLE, TRIAL, Settings
+from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
@@ -48,7 +48,9 @@ def start(
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
     settings = _with_corpus(settings, prepared, out, has_origin=origin is not None)
-    settings = _with_machine(settings, threads, device).under(TABLE, size_table.model_options(prepared.facts.pairs))
+    settings = _with_machine(settings, threads, device).under(
+        FROM_SIZES, size_table.model_options(prepared.facts.pairs)
+    )
     config = settings.config()
     _check_positions(prepared, config)
     model = build(config.model, config.train.seed)
@@ -165,7 +167,7 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
     if has_origin:
         source = MODEL
     elif is_own and not settings.is_chosen("data.vocab_size"):
-        source = TABLE
+        source = FROM_SIZES
     else:
         source = CORPUS
     return settings.over(CORPUS, values).over(source, sizes)
@@ -205,7 +207,7 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         fine_tuning=fine_tuning,
         max_updates=math.inf if "train.learning_rate" in settings else limit,  # a shorter warm-up raises the peak
     )
-    return settings.over(TRIAL, measured).under(TABLE, automatic)
+    return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:
