@@ -1,8 +1,8 @@
 """Sizes that a user didn't choose, from the size of the corpus: one table.
 
 Small corpora want small vocabularies (rare pieces are never learnt), strong dropout, small batches (or an epoch has too
-few updates) and many epochs; the last row is the paper's base model. Row 2 was tried on Multi30k (docs/recipes.md);
-rows 1, 3 and 4 are estimates.
+few updates) and many epochs; the last row is the paper's base model. Row 2 was tried on Multi30k
+(docs/reference/recipes.md); rows 1, 3 and 4 are estimates.
 """
 
 import math

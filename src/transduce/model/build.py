@@ -40,7 +40,7 @@ def initialise(model: nn.Module, seed: int) -> None:
     Query, key and value are drawn as the one matrix that they are in tensor2tensor, which divides them by sqrt(2). The
     last matrix of every residual branch is divided by the square root of the number of branches in its stack
     (Radford et al., 2019), so that the sum of all branches, not each of them, begins as large as what they are added
-    to: with post-norm this is worth three BLEU after three epochs of Multi30k (docs/recipes.md).
+    to: with post-norm this is worth three BLEU after three epochs of Multi30k (docs/reference/recipes.md).
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():

@@ -190,7 +190,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
             if suffix in SPREADSHEETS:
                 raise UserError(
                     f"{file}: of a spreadsheet, give two columns with a TAB between them, without quotes, as .tsv; "
-                    "docs/formats.md has a line that makes one of a .csv file."
+                    "docs/reference/formats.md has a line that makes one of a .csv file."
                 )
             raise UserError(
                 f"{file}: its suffix does not say how it holds two languages. One bilingual file is {SUPPORTED}; "

@@ -1,7 +1,7 @@
 """BLEU as the paper's authors counted it: on text tokenised as for Moses, with compounds split at hyphens.
 
 It is the figure of tensor2tensor's get_ende_bleu.sh, up to two points above sacreBLEU's on the same output: never
-compare the two (docs/paper-bleu.md).
+compare the two (docs/paper/bleu.md).
 """
 
 import re

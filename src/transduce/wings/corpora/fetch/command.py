@@ -36,7 +36,7 @@ def fetch(
         out: The folder to write.
         downloads: A folder for what is downloaded, which is kept; what lies there already is used. Without it,
             OUT.downloads, which goes when OUT is there.
-        table: A TOML file with corpora of your own instead of those that come with transduce (docs/corpora.md).
+        table: A TOML file with corpora of your own instead of those that come with transduce (docs/guides/corpora.md).
     """
     entries = _entries(table)
     if name is None:

@@ -4,7 +4,7 @@
     [[NAME.train]] [[NAME.valid]] …          the parts of a split, one behind the other: where a text is, on both sides
 
 A request is NAME, NAME:en-de, or NAME:TITLE:en-de and NAME:TITLE/VERSION:en-de for a collection of many corpora.
-docs/corpora.md describes all keys.
+docs/guides/corpora.md describes all keys.
 """
 
 import difflib
