@@ -19,8 +19,8 @@ import time
 from itertools import cycle
 
 import torch
-from training import BUDGET, WARM, options, parser_of
 
+from training import BUDGET, WARM, options, parser_of
 from transduce.config.schema import configure
 from transduce.model.batch import make_batch
 from transduce.model.build import build

@@ -1,4 +1,8 @@
-"""The command line: which commands there are, and what becomes of errors. Nothing else."""
+"""The command line: the table of commands, what reaches them, and what becomes of errors.
+
+A command is one function; its module is imported when the command is called. To add one, write the function and
+name it in COMMANDS (CONTRIBUTING.md).
+"""
 
 import difflib
 import inspect
@@ -6,59 +10,64 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
-from transduce.commands.average import average
-from transduce.commands.evaluate import evaluate
-from transduce.commands.info import info
-from transduce.commands.options import options
-from transduce.commands.prepare import prepare
-from transduce.commands.score import score
-from transduce.commands.train import train
-from transduce.commands.translate import translate
 from transduce.system.errors import UserError
 from transduce.system.files import is_full
 from transduce.system.machine import sleep_soon
-from transduce.wings.cluster.command import join
-from transduce.wings.corpora.doctor.command import doctor
-from transduce.wings.corpora.fetch.command import fetch
-from transduce.wings.demo.command import demo
-from transduce.wings.export.export_command import export
-from transduce.wings.export.import_command import import_model
-from transduce.wings.inspection.command import attention
-from transduce.wings.paper.parse_command import parse
-from transduce.wings.paper.reproduce_command import reproduce
-from transduce.wings.serving.command import serve
-from transduce.wings.synthetic.command import distill
 
-COMMANDS: dict[str, Callable[..., None]] = {  # in the order of `transduce --help`
-    "demo": demo,
-    "train": train,
-    "prepare": prepare,
-    "translate": translate,
-    "join": join,
-    "serve": serve,
-    "parse": parse,
-    "score": score,
-    "evaluate": evaluate,
-    "attention": attention,
-    "average": average,
-    "distill": distill,
-    "reproduce": reproduce,
-    "info": info,
-    "export": export,
-    "import": import_model,
-    "fetch": fetch,
-    "options": options,
-    "doctor": doctor,
+
+class Command(NamedTuple):
+    """A command: where its function is, and its line in `transduce --help`."""
+
+    function: str  # "module:function"
+    summary: str
+
+    def load(self) -> Callable[..., None]:
+        """Import the function."""
+        module, _, name = self.function.partition(":")
+        return getattr(import_module(module), name)
+
+
+GROUPS = {  # in the order of `transduce --help`
+    "Train a model": ("demo", "train", "distill", "average"),
+    "Translate": ("translate", "serve", "score", "evaluate"),
+    "Prepare corpora": ("fetch", "doctor", "prepare", "join"),
+    "Exchange models": ("export", "import"),
+    "Study a model": ("attention", "parse", "reproduce"),
+    "Show what there is": ("info", "options"),
+}
+COMMANDS = {
+    "demo": Command("transduce.wings.demo.command:demo", "Train a small model and write a report, in minutes."),
+    "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training."),
+    "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model on."),
+    "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training."),
+    "translate": Command("transduce.commands.translate:translate", "Translate a document, a text file or the input."),
+    "serve": Command("transduce.wings.serving.command:serve", "Serve models: a web page and LibreTranslate's API."),
+    "score": Command("transduce.commands.score:score", "Print the log-probability of given translations."),
+    "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
+    "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
+    "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
+    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus once, to train many times."),
+    "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a prepared corpus or a text."),
+    "export": Command("transduce.wings.export.export_command:export", "Write a model for another program."),
+    "import": Command("transduce.wings.export.import_command:import_model", "Read a Marian or OPUS-MT model."),
+    "attention": Command("transduce.wings.inspection.command:attention", "Show attention and search of a sentence."),
+    "parse": Command("transduce.wings.paper.parse_command:parse", "Parse sentences into constituency trees."),
+    "reproduce": Command(
+        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."
+    ),
+    "info": Command("transduce.commands.info:info", "Show a model's details."),
+    "options": Command("transduce.commands.options:options", "List every option with its default."),
 }
 
-FILES_FOLLOW = {"train": "the files of a corpus follow --train", "input": "the file to read follows --input"}
-SEVERAL_FILES = ("--train", "--valid", "--test")  # which a value behind = would end
+FILES_FOLLOW = {"train": "name the files of a corpus after --train", "input": "name the file to read after --input"}
+SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list after one file
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name that looks like one can be written ./a=b
 
 
@@ -69,8 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     the output has gone.
     """
     sleep_soon()
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        application()(_for_cyclopts(sys.argv[1:] if arguments is None else arguments))
+        application(bare=not COMMANDS.keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
     except (UserError, CycloptsError) as error:
         print(f"transduce: {_sentence(error)}", file=sys.stderr)
@@ -81,39 +91,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if not is_full(error):
             raise
-        print(f"transduce: There is no room on the disk: {error}; free some and start again.", file=sys.stderr)
+        print(f"transduce: The disk is full: {error}. Free some space and run the command again.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def application() -> cyclopts.App:
-    """The commands as cyclopts sees them; errors are raised, and flags have no --no- form."""
+def application(*, bare: bool = False) -> cyclopts.App:
+    """The commands as cyclopts sees them; errors are raised, and flags have no --no- form.
+
+    bare: no command was named, so that `--help` shows the summaries; a command's own help is its docstring.
+    """
     app = cyclopts.App(
         name="transduce",
-        help="The Transformer, from parallel text to translations.",
+        help="Train, run and serve Transformer translation models.",
         version=lambda: f"transduce {version('transduce')}",
         default_parameter=cyclopts.Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
     )
+    titles = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
+    groups = {name: titles[title] for title, names in GROUPS.items() for name in names}
     for place, (name, command) in enumerate(COMMANDS.items()):
-        app.command(command, name=name, sort_key=place)
+        summary = command.summary if bare else None
+        app.command(command.function, name=name, help=summary, group=groups.get(name), sort_key=place)
     return app
 
 
 def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
-    """Spell out what it doesn't read by itself: bare section.key=value, and `--input -` for the standard input."""
-    command = COMMANDS.get(arguments[0]) if arguments else None
-    parameters: Mapping[str, inspect.Parameter] = inspect.signature(command).parameters if command else {}
+    """Spell out what cyclopts doesn't read by itself: bare section.key=value, and `-` for standard input."""
+    parameters = _parameters(arguments[0]) if arguments else {}
     flags = {f"--{name.replace('_', '-')}" for name, each in parameters.items() if each.annotation is bool}
     spelt: list[str] = []
     for argument in arguments:
         before = spelt[-1] if spelt else ""
         if argument == "-" and before.startswith("--") and before not in {*SEVERAL_FILES, *flags}:
             spelt[-1] = f"{before}=-"
-        elif argument == "-":  # else taken for an option
+        elif argument == "-":  # cyclopts would take it for an option
             spelt.append("/dev/stdin")
         elif "assignments" in parameters and ASSIGNMENT.match(argument) and before != "--set":
             spelt += ["--set", argument]
@@ -122,8 +137,13 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
     return spelt
 
 
+def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a command's function; none for an unknown command."""
+    return inspect.signature(COMMANDS[command].load()).parameters if command in COMMANDS else {}
+
+
 def _sentence(error: UserError | CycloptsError) -> str:
-    """What is wrong, on one line, and where help is to be found."""
+    """What is wrong, on one line, and where to find help."""
     if isinstance(error, UserError):
         return str(error)
     command = " ".join(error.command_chain or ())
@@ -132,8 +152,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
     elif isinstance(error, UnknownOptionError):
         text = f"Unknown option {_with_nearest(error)}"
     elif isinstance(error, UnusedCliTokensError):
-        taken = inspect.signature(COMMANDS[command]).parameters if command in COMMANDS else ()
-        hints = [hint for name, hint in FILES_FOLLOW.items() if name in taken]
+        hints = [hint for name, hint in FILES_FOLLOW.items() if name in _parameters(command)]
         text = "; ".join([f"Unexpected argument {' '.join(error.unused_tokens or ())}", *hints]) + "."
     else:
         text = " ".join(str(error).split())
@@ -148,7 +167,7 @@ def _with_nearest(error: UnknownOptionError) -> str:
 
 
 def _shown_default(default: Any) -> str | None:
-    """What `--help` says of a default; an empty one goes without saying."""
+    """A default as `--help` shows it; an empty one is not shown."""
     return None if default in ((), None, "", False) else str(default)
 
 

@@ -39,39 +39,43 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, output, errors
 
 
+CALLS: list[object] = []  # what the command `imitate` was called with
+RAISED: list[BaseException] = []  # what the command `fail` raises
+
+
+def imitate_command(
+    recipe: Path | None = None,
+    /,
+    *,
+    train: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    out: str,
+    beam_size: int = 4,
+    as_json: bool = False,
+    assignments: Assignments = (),
+) -> None:
+    """A command with every kind of parameter."""
+    CALLS.append((recipe, train, out, beam_size, assignments, *([as_json] if as_json else [])))
+
+
+def fail_command() -> None:
+    """A command that fails."""
+    raise RAISED[0]
+
+
 @pytest.fixture
 def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """A command `imitate` with every kind of parameter; what it was called with is appended to the list."""
-    calls: list[object] = []
-
-    def imitate(
-        recipe: Path | None = None,
-        /,
-        *,
-        train: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-        out: str,
-        beam_size: int = 4,
-        as_json: bool = False,
-        assignments: Assignments = (),
-    ) -> None:
-        """Do as told."""
-        calls.append((recipe, train, out, beam_size, assignments, *[as_json] * as_json))
-
-    monkeypatch.setitem(cli.COMMANDS, "imitate", imitate)
-    return calls
+    """The calls of a command `imitate`."""
+    CALLS.clear()
+    monkeypatch.setitem(cli.COMMANDS, "imitate", cli.Command(f"{__name__}:imitate_command", "Imitate."))
+    return CALLS
 
 
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
-    """A command `fail` that raises what is in the list."""
-    raised: list[BaseException] = []
-
-    def fail() -> None:
-        """Raise."""
-        raise raised[0]
-
-    monkeypatch.setitem(cli.COMMANDS, "fail", fail)
-    return raised
+    """What a command `fail` raises, to be filled."""
+    RAISED.clear()
+    monkeypatch.setitem(cli.COMMANDS, "fail", cli.Command(f"{__name__}:fail_command", "Fail."))
+    return RAISED
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another OpenMP")
@@ -94,11 +98,21 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
     assert f'__version__ = "{version}"' in source
 
 
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run(capsys, "--help")
     listed = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line[2] not in " -"]
     assert status == 0
-    assert listed == list(cli.COMMANDS)
+    assert sorted(listed) == sorted(cli.COMMANDS)
+    assert sorted(name for names in cli.GROUPS.values() for name in names) == sorted(cli.COMMANDS)
+    for command in cli.COMMANDS.values():
+        assert command.summary in output, "a summary fits on one line"
+
+
+def test_help_imports_no_command() -> None:
+    code = "import sys; from transduce import cli; cli.main(['--help']); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = {command.function.partition(":")[0] for command in cli.COMMANDS.values()}
+    assert not modules & set(run.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -106,7 +120,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     status, output, _ = run(capsys, command, "--help")
     assert status == 0
     assert output.startswith(f"Usage: transduce {command}")
-    assert (cli.COMMANDS[command].__doc__ or "").split("\n")[0].split()[0] in output
+    assert (cli.COMMANDS[command].load().__doc__ or "").split("\n")[0].split()[0] in output
 
 
 def test_help_loads_nothing_slow() -> None:
@@ -131,7 +145,10 @@ def test_importing_the_package_loads_nothing_slow() -> None:
         (["imitate", "--beam-size", "three", "--out", "m"], ["--beam-size", '"three"', "int"]),
         (["imitate"], ["imitate needs --out."]),
         (["imitate", "--out"], ["--out needs a value."]),
-        (["imitate", "one", "two", "--out", "m"], ["Unexpected argument two; the files of a corpus follow --train."]),
+        (
+            ["imitate", "one", "two", "--out", "m"],
+            ["Unexpected argument two; name the files of a corpus after --train."],
+        ),
     ],
 )
 @pytest.mark.usefixtures("imitate")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.config import schema as config
 from transduce.config.schema import (
     CorpusConfig,
     DataConfig,
@@ -22,7 +23,6 @@ from transduce.config.schema import (
     read_recipe,
     to_toml,
 )
-from transduce.config import schema as config
 from transduce.system.errors import UserError
 
 OPTIONS = {option.name: option for option in config.options()}

@@ -1,4 +1,4 @@
-"""A package that Argos Translate and LibreTranslate install: a zip archive.
+"""Export to a package that Argos Translate and LibreTranslate install: a zip archive.
 
 translate-en_de-1_0.argosmodel      translate-en_de-1_0/   metadata.json  sentencepiece.model  README.md
                                                            model/ (see `ctranslate2.py`)
@@ -12,17 +12,18 @@ from transduce.model_folder import CARD, Bundle
 from transduce.system.files import to_json
 from transduce.text.languages import language_name
 from transduce.wings.export import ctranslate2
-from transduce.wings.export.parity import Peer
+from transduce.wings.export.parity import Runner
 
 SUFFIX = ".argosmodel"
-VERSION, ARGOS = "1.0", "1.9.0"  # of the package; of the oldest Argos Translate that it is for
+PACKAGE_VERSION = "1.0"
+MIN_ARGOS_VERSION = "1.9.0"
 
 
 def usage(model: Bundle) -> str:
-    """How it is used, as Markdown."""
+    """Markdown: how to use the package."""
     data, name = model.config.data, _name(model)
     return f"""\
-With the package argostranslate, or under LibreTranslate, which is made of it:
+With the Python package argostranslate, or in LibreTranslate, which uses it:
 
 ```python
 import argostranslate.package, argostranslate.translate
@@ -31,7 +32,7 @@ argostranslate.package.install_from_path("{name}{SUFFIX}")  # once
 print(argostranslate.translate.translate("…", "{data.source}", "{data.target}"))
 ```
 
-Argos Translate cuts text into sentences itself, and turns every underscore of a translation into a space.
+Argos Translate splits text into sentences itself. It replaces every underscore of a translation by a space.
 """
 
 
@@ -39,19 +40,19 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the package; raises UserError as `ctranslate2.write` does."""
     name, data = _name(model), model.config.data
     metadata = {
-        "package_version": VERSION,
-        "argos_version": ARGOS,
+        "package_version": PACKAGE_VERSION,
+        "argos_version": MIN_ARGOS_VERSION,
         "from_code": data.source,
         "from_name": language_name(data.source),
         "to_code": data.target,
         "to_name": language_name(data.target),
         "type": "translate",
     }
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        root = Path(temporary)
         (root / "model").mkdir()
         ctranslate2.write_model(model, root / "model", compute_type)
-        (root / ctranslate2.JOINT).write_bytes(model.tokenizer.models[0])
+        (root / ctranslate2.JOINT_MODEL).write_bytes(model.tokenizer.models[0])
         (root / "metadata.json").write_text(to_json(metadata), encoding="utf-8")
         title = f"{metadata['from_name']} - {metadata['to_name']}"
         (root / CARD).write_text(f"# {title}\n\nTrained with and exported by transduce.\n", encoding="utf-8")
@@ -60,18 +61,18 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
                 archive.write(path, f"{name}/{path.relative_to(root).as_posix()}")
 
 
-def open_peer(folder: Path) -> Peer:
-    """What is in the package, as CTranslate2 and SentencePiece use it, which is what Argos Translate does."""
-    with tempfile.TemporaryDirectory() as place:
+def open_runner(folder: Path) -> Runner:
+    """Open the package with CTranslate2 and SentencePiece, as Argos Translate does."""
+    with tempfile.TemporaryDirectory() as unpacked:
         [package] = folder.glob(f"*{SUFFIX}")
         with zipfile.ZipFile(package) as archive:
-            archive.extractall(place)
-        [root] = Path(place).iterdir()
-        pieces = root / ctranslate2.JOINT
-        return ctranslate2.peer(root / "model", pieces, pieces)  # which has read them by then
+            archive.extractall(unpacked)
+        [root] = Path(unpacked).iterdir()
+        pieces = root / ctranslate2.JOINT_MODEL
+        return ctranslate2.runner(root / "model", pieces, pieces)  # has read the files when it returns
 
 
 def _name(model: Bundle) -> str:
-    """As Argos Translate's own packages are called."""
+    """The package's name, in the style of Argos Translate's own packages."""
     data = model.config.data
-    return f"translate-{data.source}_{data.target}-{VERSION.replace('.', '_')}"
+    return f"translate-{data.source}_{data.target}-{PACKAGE_VERSION.replace('.', '_')}"

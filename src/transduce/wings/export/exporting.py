@@ -1,4 +1,4 @@
-"""A finished model becomes a folder for another program: written aside, compared with the model, then kept."""
+"""Export a finished model: write it to a temporary folder, compare it with the model, keep it if both agree."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,25 +14,25 @@ from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.card import card
-from transduce.wings.export.parity import SENTENCES, Peer, Proof, prove
+from transduce.wings.export.parity import MAX_SENTENCES, Parity, Runner, check_parity
 
 FLOAT32 = "float32"
 
 
 class Form(NamedTuple):
-    """How a format is written, read again as its users do, and used."""
+    """The functions of one export format."""
 
-    write: Callable[[Bundle, Path, str], None]  # what it computes in, last
-    open_peer: Callable[[Path], Peer]
+    write: Callable[[Bundle, Path, str], None]  # model, folder, compute type
+    open_runner: Callable[[Path], Runner]
     usage: Callable[[Bundle], str]  # Markdown
-    quantises: bool = False  # whether it can compute in anything else than float32
+    quantises: bool = False  # can compute in other types than float32
 
 
 FORMS: dict[Format, Form] = {
-    "ctranslate2": Form(ctranslate2.write, ctranslate2.open_peer, ctranslate2.usage, quantises=True),
-    "argos": Form(argos.write, argos.open_peer, argos.usage, quantises=True),
-    "huggingface": Form(huggingface.write, huggingface.open_peer, huggingface.usage),
-    "onnx": Form(onnx.write, onnx.open_peer, onnx.usage),
+    "ctranslate2": Form(ctranslate2.write, ctranslate2.open_runner, ctranslate2.usage, quantises=True),
+    "argos": Form(argos.write, argos.open_runner, argos.usage, quantises=True),
+    "huggingface": Form(huggingface.write, huggingface.open_runner, huggingface.usage),
+    "onnx": Form(onnx.write, onnx.open_runner, onnx.usage),
 }
 
 
@@ -43,26 +43,25 @@ def refusal(form: Format, folder: Path, config: RunConfig) -> str:
     return unknown(form, folder, config)
 
 
-def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Proof:
-    """Write the model of a folder into the new folder `out`, which isn't there unless it translates as the model does.
+def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
+    """Write a model in another format to the new folder `out`, unless the two translate differently.
 
-    pairs: sentences to compare on; by default what the training held out.
-    Raises UserError if the format can't express the model, its package isn't installed, or it translates otherwise.
+    pairs: sentences to compare on; by default the held-out text of the training.
+    Raises UserError if the format can't express the model, its package is not installed or the translations differ.
     """
     config = model_folder.read_config(folder)
     if why := refusal(form, folder, config):
         raise UserError(f"{folder} can't be exported to {form}: {why}.")
     if compute_type != FLOAT32 and not FORMS[form].quantises:
-        raise UserError(f"--compute-type is for ctranslate2 and argos; {form} is written in {FLOAT32}.")
+        raise UserError(f"{form} is written in {FLOAT32} only; a compute type is for ctranslate2 and argos.")
     verify(folder, hashes=True, but=model_folder.CARD)
     model = model_folder.load(folder)
     needed = (folder / model_folder.WEIGHTS).stat().st_size if compute_type == FLOAT32 else 0
     with write_folder(out, needed) as aside:
         FORMS[form].write(model, aside, compute_type)
-        proof = prove(
-            model, pairs or held_out(folder, SENTENCES), FORMS[form].open_peer(aside), exact=compute_type == FLOAT32
-        )
+        sentences = pairs or held_out(folder, MAX_SENTENCES)
+        parity = check_parity(model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32)
         (aside / model_folder.CARD).write_text(
-            card(model, form, compute_type, FORMS[form].usage(model), proof), encoding="utf-8"
+            card(model, form, compute_type, FORMS[form].usage(model), parity), encoding="utf-8"
         )
-    return proof
+    return parity

@@ -1,4 +1,6 @@
-"""A Transformer as two ONNX graphs: the encoder, and one step of the decoder (see `decoding/engines/onnx.py`).
+"""A Transformer as two ONNX graphs: the encoder, and one step of the decoder; their inputs: `onnx_engine.py`.
+
+Written node by node: torch.onnx.export needs two more packages and a hundred times as long (24 s for a small model).
 
 b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
 """
@@ -17,22 +19,22 @@ from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Resi
 from transduce.model.transformer import Transformer
 from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE, TOKENS, after, memory_names, state_names
 
-OPSET, FORMAT = 17, 8  # the first with LayerNormalization; what was written then is read by every later runtime
-FLOAT = 1  # its number there
-MOST = 2**31 - 2**20  # bytes of the weights of a graph
+OPSET, IR_VERSION = 17, 8  # the first with LayerNormalization; every later runtime reads them
+FLOAT_TYPE = 1  # onnx.TensorProto.FLOAT
+MAX_WEIGHT_BYTES = 2**31 - 2**20  # of a graph
 
 
 class Graph:
-    """Nodes and weights, as they are added; a tensor is known by its name."""
+    """A graph under construction: nodes and weights; a tensor is referred to by its name."""
 
     def __init__(self, config: ModelConfig):
         self.config = config
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
-        self._kept: list[Tensor] = []  # by their addresses they are told apart
+        self._alive: list[Tensor] = []  # keeps their addresses, which identify weights, from being reused
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
-        """A node with one output, under a name of its own unless one is given."""
+        """Add a node with one output and return the output's name."""
         from onnx import helper
 
         name = named or f"t{len(self._nodes)}"
@@ -40,11 +42,11 @@ class Graph:
         return name
 
     def weight(self, value: Tensor | float | list[int]) -> str:
-        """A constant, stored once: floats in 32 bits, and sizes."""
+        """Add a constant (float32, or int64 for a list) and return its name; a tensor is stored once."""
         from onnx import numpy_helper
 
         if isinstance(value, Tensor):
-            self._kept.append(value)
+            self._alive.append(value)
             array = value.detach().float().cpu().contiguous().numpy()
         else:
             array = np.array(value, dtype=np.int64 if isinstance(value, list) else np.float32)
@@ -54,15 +56,15 @@ class Graph:
         return key
 
     def serialised(self, inputs: list[Any], outputs: list[Any]) -> bytes:
-        """The whole as a file's content; inputs and outputs: as `tensor` describes them."""
+        """The content of an .onnx file; raises ValueError if it exceeds 2 GiB."""
         from onnx import checker, helper
 
-        size = sum(len(each.raw_data) for each in self._weights.values())
-        if size > MOST:
-            raise ValueError(f"it has {size:,} bytes, and a file of this format holds 2 GiB")
+        size = sum(len(weight.raw_data) for weight in self._weights.values())
+        if size > MAX_WEIGHT_BYTES:
+            raise ValueError(f"it has {size:,} bytes; an ONNX file holds 2 GiB")
         graph = helper.make_graph(self._nodes, "transduce", inputs, outputs, list(self._weights.values()))
         opset = helper.make_opsetid("", OPSET)
-        model = helper.make_model(graph, opset_imports=[opset], ir_version=FORMAT, producer_name="transduce")
+        model = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="transduce")
         checker.check_model(model)
         return bytes(model.SerializeToString())
 
@@ -73,45 +75,45 @@ class Graph:
         return self.add("Add", product, self.weight(layer.bias))
 
     def norm(self, x: str, norm: nn.Module) -> str:
-        """Over channels; nothing, where the model has none."""
+        """Layer normalisation; the identity where the model has none."""
         if isinstance(norm, nn.Identity):
             return x
         assert isinstance(norm, nn.LayerNorm)
         return self.add("LayerNormalization", x, self.weight(norm.weight), self.weight(norm.bias), epsilon=norm.eps)
 
     def enter(self, x: str, residual: nn.Module) -> str:
-        """What a sublayer reads."""
+        """The input of a sublayer."""
         assert isinstance(residual, Residual)
         return self.norm(x, residual.norm) if residual.pre else x
 
     def leave(self, x: str, y: str, residual: nn.Module) -> str:
-        """What a sublayer hands on, of what it read and made."""
+        """The output of a residual connection around a sublayer: x was its input, y its result."""
         assert isinstance(residual, Residual)
         total = self.add("Add", x, y)
         return total if residual.pre else self.norm(total, residual.norm)
 
     def embed(self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module) -> str:
-        """tokens (r, t) at the positions from `start` -> (r, t, d_model)."""
+        """tokens (r, t), the first at position `start` -> (r, t, d_model)."""
         vectors = self.add("Gather", self.weight(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
         return self.add("Add", scaled, self._positions(start, length, positions))
 
     def _positions(self, start: str, length: str, positions: nn.Module) -> str:
-        """(t, d_model), computed, so that there is no longest sequence, or looked up."""
+        """(t, d_model): learned vectors, or sinusoids computed in the graph, so that no length is too long."""
         end = self.add("Add", start, length)
-        places = self.add("Range", start, end, self.add("Squeeze", self.weight([1])))
+        indices = self.add("Range", start, end, self.add("Squeeze", self.weight([1])))
         if isinstance(positions, LearnedPositions):
-            return self.add("Gather", self.weight(positions.weight), places)
+            return self.add("Gather", self.weight(positions.weight), indices)
         assert isinstance(positions, SinusoidalPositions)
         d_model = self.config.d_model
         rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-        column = self.add("Unsqueeze", self.add("Cast", places, to=FLOAT), self.weight([1]))
+        column = self.add("Unsqueeze", self.add("Cast", indices, to=FLOAT_TYPE), self.weight([1]))
         angle = self.add("Unsqueeze", self.add("Mul", column, self.weight(rate)), self.weight([2]))
         both = self.add("Concat", self.add("Sin", angle), self.add("Cos", angle), axis=2)
         return self.add("Reshape", both, self.weight([0, d_model]))
 
     def feed_forward(self, x: str, layer: nn.Module) -> str:
-        """(r, t, d_model) -> the same shape."""
+        """x (r, t, d_model) -> the same shape."""
         assert isinstance(layer, FeedForward)
         inner = self.linear(x, layer.inner)
         if self.config.activation == "relu":
@@ -145,7 +147,7 @@ class Graph:
 
 
 def encoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The graph that reads a source."""
+    """The encoder's graph."""
     graph = Graph(config)
     real = graph.add("Not", graph.add("Equal", SOURCE, graph.weight([PAD])))
     mask = graph.add("Unsqueeze", real, graph.weight([1, 2]), named=MASK)
@@ -157,8 +159,8 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
         attention, (first, second) = layer.attention, layer.residual
         read = graph.enter(x, first)
         q, k, v = (
-            graph.split(graph.linear(read, each), attention)
-            for each in (attention.query, attention.key, attention.value)
+            graph.split(graph.linear(read, projection), attention)
+            for projection in (attention.query, attention.key, attention.value)
         )
         x = graph.leave(x, graph.linear(graph.join(graph.attend(q, k, v, attention, mask)), attention.out), first)
         x = graph.leave(x, graph.feed_forward(graph.enter(x, second), layer.feed_forward), second)
@@ -167,13 +169,13 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
     for layer in model.decoder:
         assert isinstance(layer, DecoderLayer)
         attention = layer.source_attention
-        for each in (attention.key, attention.value):
-            graph.add("Identity", graph.split(graph.linear(x, each), attention), named=next(names))
+        for projection in (attention.key, attention.value):
+            graph.add("Identity", graph.split(graph.linear(x, projection), attention), named=next(names))
     return graph.serialised([_info(SOURCE, "INT64", "b", "s")], [_mask(), *_memory(model)])
 
 
 def decoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The graph of one step."""
+    """The graph of one decoding step."""
     graph = Graph(config)
     memory = iter(memory_names(config.num_decoder_layers))
     states = state_names(config.num_decoder_layers)
@@ -200,9 +202,10 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
 
 
 def _attend_to_self(graph: Graph, x: str, attention: MultiHeadAttention, keys: str, values: str) -> str:
-    """x (r, 1, d_model) and what was decoded, to which it is added."""
+    """x (r, 1, d_model), keys and values (r, h, t, d) of the tokens before it -> (r, 1, d_model)."""
     q, k, v = (
-        graph.split(graph.linear(x, each), attention) for each in (attention.query, attention.key, attention.value)
+        graph.split(graph.linear(x, projection), attention)
+        for projection in (attention.query, attention.key, attention.value)
     )
     k = graph.add("Concat", keys, k, axis=2, named=after(keys))
     v = graph.add("Concat", values, v, axis=2, named=after(values))
@@ -210,17 +213,17 @@ def _attend_to_self(graph: Graph, x: str, attention: MultiHeadAttention, keys: s
 
 
 def _attend_to_source(graph: Graph, x: str, attention: MultiHeadAttention, keys: str, values: str) -> str:
-    """x (r, 1, d_model): the rows of a sentence are the queries of one sequence, so its keys are there once."""
+    """x (r, 1, d_model) -> the same shape; the rows of a sentence become queries of one sequence and share its keys."""
     d_model = graph.config.d_model
     sentences = graph.add("Shape", MASK, end=1)
-    together = graph.add("Reshape", x, graph.add("Concat", sentences, graph.weight([-1, d_model]), axis=0))
-    q = graph.split(graph.linear(together, attention.query), attention)
+    queries = graph.add("Reshape", x, graph.add("Concat", sentences, graph.weight([-1, d_model]), axis=0))
+    q = graph.split(graph.linear(queries, attention.query), attention)
     y = graph.linear(graph.join(graph.attend(q, keys, values, attention, MASK)), attention.out)
     return graph.add("Reshape", y, graph.weight([-1, 1, d_model]))
 
 
 def _info(name: str, kind: str, *shape: str | int) -> Any:
-    """An input or output; kind: ONNX's name for what its numbers are."""
+    """Describe an input or output; kind: ONNX's name of the number type."""
     from onnx import TensorProto, helper
 
     return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
@@ -246,9 +249,9 @@ def _states(model: Transformer, length: str, *, returned: bool = False) -> list[
 
 
 def _widths(attentions: list[MultiHeadAttention]) -> list[tuple[int, int]]:
-    """(heads, channels of a head) of the keys and values of every attention."""
+    """(heads, channels per head) of the keys and values of each attention."""
     return [
-        (each.num_heads, projection.out_features // each.num_heads)
-        for each in attentions
-        for projection in (each.key, each.value)
+        (attention.num_heads, projection.out_features // attention.num_heads)
+        for attention in attentions
+        for projection in (attention.key, attention.value)
     ]

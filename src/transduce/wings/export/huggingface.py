@@ -1,4 +1,4 @@
-"""A folder that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` open.
+"""Export to a folder for `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`.
 
 model.safetensors  config.json  generation_config.json
 source.spm  target.spm  vocab.json  tokenizer_config.json
@@ -20,14 +20,14 @@ from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.wings.export import marian
-from transduce.wings.export.parity import Output, Peer
+from transduce.wings.export.parity import Output, Runner
 
-POSITIONS = 1024  # that it has a table for
-BATCH = 2048  # source tokens translated at once
+MARIAN_POSITIONS = 1024  # length of the table of sinusoids
+BATCH_TOKENS = 2048  # source tokens
 
 
 def usage(model: Bundle) -> str:  # noqa: ARG001
-    """How it is used, as Markdown."""
+    """Markdown: how to use the folder."""
     return """\
 In this folder, with the packages transformers, torch and sentencepiece:
 
@@ -46,75 +46,72 @@ for text in tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write weights, configuration and vocabulary."""
     config = model.config.model
-    save_file(_weights(model), folder / marian.WEIGHTS, metadata={"format": "pt"})
-    _write_json(folder / marian.CONFIG, _config(config))
-    _write_json(folder / marian.GENERATION, _generation(model))
+    save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
+    _write_json(folder / marian.CONFIG_FILE, _config(config))
+    _write_json(folder / marian.GENERATION_FILE, _generation(model))
     _write_tokenizer(model, folder)
 
 
-def open_peer(folder: Path, never: Sequence[int] = ()) -> Peer:
-    """The transformers library as others use it; raises UserError if it isn't installed.
+def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
+    """Open an export with transformers; raises UserError if that is not installed.
 
-    never: ids that must not come out.
+    forbidden: ids that no translation may contain.
     """
     try:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
     except ImportError:
-        raise UserError("To prove it, the package transformers is needed: pip install 'transduce[export]'.") from None
+        raise UserError("The comparison needs the package transformers: pip install 'transduce[export]'.") from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # it would like sacremoses, which it doesn't use here
+    with warnings.catch_warnings(action="ignore"):  # silence its sacremoses hint
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
-    network = MarianMTModel.from_pretrained(
-        str(folder), local_files_only=True, torch_dtype=torch.float32
-    ).eval()  # whatever it is stored in
+    network = MarianMTModel.from_pretrained(str(folder), local_files_only=True, torch_dtype=torch.float32).eval()
 
-    def translate(texts: Sequence[str], longest: int) -> list[Output]:
+    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:
         lengths = [len(tokenizer(text).input_ids) for text in texts]
         outputs = [Output([], "")] * len(texts)
-        for batch in batches(lengths, BATCH):
+        for batch in batches(lengths, BATCH_TOKENS):
             inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
-            for i, row in zip(batch, _generate(network, inputs, longest, never), strict=True):
+            for i, row in zip(batch, _generate(network, inputs, max_tokens, forbidden), strict=True):
                 pieces = tokenizer.convert_ids_to_tokens(row)
                 text = tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
                 outputs[i] = Output(pieces, text)
         return outputs
 
-    return Peer(translate, "float32")
+    return Runner(translate, "float32")
 
 
 @torch.inference_mode()
-def _generate(network: Any, inputs: Any, longest: int, never: Sequence[int]) -> list[list[int]]:
-    """Greedily; the ids without what they begin and end with."""
+def _generate(network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]) -> list[list[int]]:
+    """Search greedily; the ids without the start and end tokens."""
     end = network.config.eos_token_id
     rows = network.generate(
         input_ids=inputs.input_ids,
         attention_mask=inputs.attention_mask,
-        bad_words_ids=[[token] for token in never] or None,
+        bad_words_ids=[[token] for token in forbidden] or None,
         num_beams=1,
         do_sample=False,
-        max_new_tokens=longest + 1,
+        max_new_tokens=max_tokens + 1,
     )
-    found = [row[1:] for row in rows.tolist()]
-    return [row[: row.index(end)] if end in row else row for row in found]
+    generated = [row[1:] for row in rows.tolist()]
+    return [row[: row.index(end)] if end in row else row for row in generated]
 
 
 def _weights(model: Bundle) -> dict[str, torch.Tensor]:
     network = model.model
     own = {name: weight.detach().float().cpu() for name, weight in network.state_dict().items()}
     assert isinstance(network, Transformer)
-    found = {
-        entry.theirs: marian.to_theirs(own[entry.ours], entry.channels) for entry in marian.layers(model.config.model)
-    }
+    layers = marian.layers(model.config.model)
+    weights = {entry.theirs: marian.to_theirs(own[entry.ours], entry.channels) for entry in layers}
     target = marian.to_theirs(own["embedding.weight"], 1)
     if network.source_embedding is None:
-        found[marian.SHARED] = target
+        weights[marian.SHARED_EMBEDDING] = target
     else:
-        found[marian.SOURCE_EMBEDDING] = marian.to_theirs(own["source_embedding.weight"], 1)
-        found[marian.TARGET_EMBEDDING] = target
-    found[marian.BIAS] = output_bias(network, forbid=True)[None]
-    return {name: weight.contiguous() for name, weight in found.items()}
+        weights[marian.SOURCE_EMBEDDING] = marian.to_theirs(own["source_embedding.weight"], 1)
+        weights[marian.TARGET_EMBEDDING] = target
+    weights[marian.OUTPUT_BIAS] = output_bias(network, forbid=True)[None]
+    return {name: weight.contiguous() for name, weight in weights.items()}
 
 
 def _config(config: ModelConfig) -> dict[str, Any]:
@@ -129,7 +126,7 @@ def _config(config: ModelConfig) -> dict[str, Any]:
         "num_hidden_layers": config.num_encoder_layers,
         "vocab_size": config.source_vocab_size or config.vocab_size,
         "decoder_vocab_size": config.vocab_size,
-        "max_position_embeddings": POSITIONS,
+        "max_position_embeddings": MARIAN_POSITIONS,
     }
     return {
         "architectures": ["MarianMTModel"],
@@ -169,27 +166,27 @@ def _generation(model: Bundle) -> dict[str, Any]:
         **_special(),
         "num_beams": decode.beam_size,
         "length_penalty": decode.length_penalty,
-        "max_length": POSITIONS // 2,
+        "max_length": MARIAN_POSITIONS // 2,
     }
 
 
 def _write_tokenizer(model: Bundle, folder: Path) -> None:
     tokenizer, data = model.tokenizer, model.config.data
-    for name, content in zip((marian.SOURCE, marian.TARGET), tokenizer.models, strict=True):
+    for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), tokenizer.models, strict=True):
         (folder / name).write_bytes(content)
     source = tokenizer.source_pieces(range(tokenizer.source_size))
     target = tokenizer.target_pieces(range(tokenizer.target_size))
-    _write_json(folder / marian.VOCABULARY, {piece: token for token, piece in enumerate(source)})
+    _write_json(folder / marian.VOCABULARY_FILE, {piece: token for token, piece in enumerate(source)})
     if not tokenizer.joint:
-        _write_json(folder / marian.TARGET_VOCABULARY, {piece: token for token, piece in enumerate(target)})
+        _write_json(folder / marian.TARGET_VOCABULARY_FILE, {piece: token for token, piece in enumerate(target)})
     names = {"unk_token": target[UNK], "eos_token": target[EOS], "pad_token": target[PAD]}
     languages = {"source_lang": data.source, "target_lang": data.target}
     _write_json(
-        folder / marian.TOKENIZER,
+        folder / marian.TOKENIZER_FILE,
         {
             "tokenizer_class": "MarianTokenizer",
             "separate_vocabs": not tokenizer.joint,
-            "model_max_length": POSITIONS,
+            "model_max_length": MARIAN_POSITIONS,
             "clean_up_tokenization_spaces": False,
             **languages,
             **names,

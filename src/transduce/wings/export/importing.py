@@ -1,4 +1,4 @@
-"""A Marian model in Hugging Face's form becomes a model folder: written aside, compared with it, then kept."""
+"""Import a Marian model in Hugging Face's format: write a model folder, compare both, keep it if they agree."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -15,60 +15,60 @@ from transduce.system.files import write_folder
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import huggingface
-from transduce.wings.export.foreign import Marian, read
-from transduce.wings.export.parity import SENTENCES, Proof, prove
+from transduce.wings.export.marian_reader import Marian, read
+from transduce.wings.export.parity import MAX_SENTENCES, Parity, check_parity
 
 
 class Imported(NamedTuple):
-    """What became of it."""
+    """The result of an import."""
 
     parameters: int
-    proof: Proof | None  # None: transformers isn't installed
+    parity: Parity | None  # None: transformers is not installed, so nothing was compared
 
 
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
-    """Write the model of a folder into the new model folder `out`, which isn't there unless both translate the same.
+    """Write a Marian model as the new model folder `out`, unless the two translate differently.
 
-    source, target: codes of the languages, where the folder doesn't say them. pairs: sentences to compare on; by
-    default those of the phrasebook. Raises UserError that says what can't be read or imported, or how it differs.
+    source, target: language codes; by default those that the folder names. pairs: sentences to compare on; by default
+    short English or German ones. Raises UserError that says what can't be read or imported, or how both differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
     metrics = {"parameters": parameters, "imported": folder.resolve().name}
-    with write_folder(out, sum(each.numel() * each.element_size() for each in theirs.weights.values())) as aside:
+    with write_folder(out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())) as aside:
         model_folder.fill(aside, theirs.config, theirs.tokenizer, theirs.weights, metrics, "")
-        proof = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
-        (aside / model_folder.CARD).write_text(_card(folder, theirs, proof), encoding="utf-8")
-    return Imported(parameters, proof)
+        parity = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
+        (aside / model_folder.CARD).write_text(_card(folder, theirs, parity), encoding="utf-8")
+    return Imported(parameters, parity)
 
 
-def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Proof:
-    """What was written, read again, against the original, which may not say what ours never says."""
+def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
+    """Compare the written model with the original, which must not produce the tokens that ours never produces."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
-    never = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
+    forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     german = theirs.config.data.source.startswith("de")
-    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(SENTENCES)]
+    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_SENTENCES)]
     try:
-        return prove(imported, texts, huggingface.open_peer(original, never), exact=True)
+        return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
     except UserError:
         raise
-    except Exception as error:  # of any class that transformers, or what it uses, has for a folder that it can't use
+    except Exception as error:  # transformers raises many classes for a damaged folder
         raise UserError(
-            f"{original} can't be used by transformers, so that nothing was compared, nor written: "
+            f"transformers can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from None
 
 
-def _card(folder: Path, theirs: Marian, proof: Proof | None) -> str:
+def _card(folder: Path, theirs: Marian, parity: Parity | None) -> str:
     data, model = theirs.config.data, theirs.config.model
-    compared = " ".join(proof.report()) if proof else "It was not compared: transformers was not installed."
+    compared = " ".join(parity.report()) if parity else "Not compared with the original: transformers was missing."
     return f"""\
 # {data.source} → {data.target}
 
-Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's form: {model.shape}. What its card
-says, its licence too, holds for this one.
+Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: {model.shape}. Its model
+card and its licence apply to this model too.
 
 ```
 transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder

@@ -1,7 +1,7 @@
-"""How the weights of a Marian model in Hugging Face's form are named and laid out, against ours.
+"""Names and layout of a Marian model's weights in Hugging Face's format, beside ours.
 
-Its sinusoid has all sines, then all cosines, where ours has them in turns (section 3.5 of the paper). A model that has
-the channels of all its layers in the other order is the same model.
+Marian's sinusoid has all sines, then all cosines; ours alternates them (section 3.5 of the paper). Permuting the
+channels of every layer in the same way leaves the model the same.
 """
 
 from collections.abc import Iterator
@@ -12,30 +12,27 @@ from torch import Tensor
 
 from transduce.config.schema import ModelConfig
 
-WEIGHTS, CONFIG, GENERATION, TOKENIZER = (
-    "model.safetensors",
-    "config.json",
-    "generation_config.json",
-    "tokenizer_config.json",
-)
-SOURCE, TARGET, VOCABULARY, TARGET_VOCABULARY = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
-SHARED, BIAS, PREDICTING = "model.shared.weight", "final_logits_bias", "lm_head.weight"
+WEIGHTS_FILE, CONFIG_FILE = "model.safetensors", "config.json"
+GENERATION_FILE, TOKENIZER_FILE = "generation_config.json", "tokenizer_config.json"
+SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
+VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
+SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = "model.shared.weight", "final_logits_bias", "lm_head.weight"
 SOURCE_EMBEDDING, TARGET_EMBEDDING = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs -> ours
+MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs -> ours
 
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
 
 
 class Entry(NamedTuple):
-    """A weight of a layer in both models."""
+    """The names of one weight in both models."""
 
     ours: str
     theirs: str
-    channels: int | None  # the dimension that is as wide as the model
+    channels: int | None  # the dimension of size d_model
 
 
 def layers(config: ModelConfig) -> Iterator[Entry]:
-    """Every weight but embeddings and what is added to the logits."""
+    """Every weight except the embeddings and the output bias."""
     for layer in range(config.num_encoder_layers):
         ours, theirs = f"encoder.{layer}", f"model.encoder.layers.{layer}"
         yield from _attention(f"{ours}.attention", f"{theirs}.self_attn")
@@ -50,12 +47,12 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
-    """Sines and cosines in turns -> sines, then cosines."""
+    """Alternating sines and cosines -> all sines, then all cosines."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)))
 
 
 def to_ours(weight: Tensor, channels: int | None) -> Tensor:
-    """The other way round."""
+    """All sines, then all cosines -> alternating."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
 
 
@@ -65,27 +62,27 @@ def _sines_first(d_model: int) -> Tensor:
 
 def _attention(ours: str, theirs: str) -> Iterator[Entry]:
     for name, projection in PROJECTIONS.items():
-        yield from _entering(f"{ours}.{name}", f"{theirs}.{projection}")
-    yield from _leaving(f"{ours}.out", f"{theirs}.out_proj")
+        yield from _input_projection(f"{ours}.{name}", f"{theirs}.{projection}")
+    yield from _output_projection(f"{ours}.out", f"{theirs}.out_proj")
 
 
 def _feed_forward(ours: str, theirs: str) -> Iterator[Entry]:
-    yield from _entering(f"{ours}.feed_forward.inner", f"{theirs}.fc1")
-    yield from _leaving(f"{ours}.feed_forward.out", f"{theirs}.fc2")
+    yield from _input_projection(f"{ours}.feed_forward.inner", f"{theirs}.fc1")
+    yield from _output_projection(f"{ours}.feed_forward.out", f"{theirs}.fc2")
 
 
 def _norms(ours: str, theirs: str, *names: str) -> Iterator[Entry]:
-    for place, name in enumerate(names):
-        yield from _leaving(f"{ours}.residual.{place}.norm", f"{theirs}.{name}")
+    for index, name in enumerate(names):
+        yield from _output_projection(f"{ours}.residual.{index}.norm", f"{theirs}.{name}")
 
 
-def _entering(ours: str, theirs: str) -> Iterator[Entry]:
+def _input_projection(ours: str, theirs: str) -> Iterator[Entry]:
     """A matrix (out, d_model)."""
     yield Entry(f"{ours}.weight", f"{theirs}.weight", 1)
     yield Entry(f"{ours}.bias", f"{theirs}.bias", None)
 
 
-def _leaving(ours: str, theirs: str) -> Iterator[Entry]:
+def _output_projection(ours: str, theirs: str) -> Iterator[Entry]:
     """A matrix (d_model, in) or a vector (d_model,)."""
     yield Entry(f"{ours}.weight", f"{theirs}.weight", 0)
     yield Entry(f"{ours}.bias", f"{theirs}.bias", 0)

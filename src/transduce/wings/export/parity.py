@@ -1,6 +1,6 @@
-"""Whether what was exported translates as the model does: both translate sentences that were held out.
+"""Parity of an export: it and the model translate the same held-out sentences.
 
-Both search greedily, for every library ends a beam by another rule.
+Both search greedily, since every library ends a beam search by its own rule.
 """
 
 import re
@@ -20,15 +20,15 @@ from transduce.preparation.prepare import VALID
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 
-SENTENCES = 1000  # to be compared on
-LONGEST, EXTRA = 400, 50  # tokens of such a sentence; by how many more its translation may have: together less than 512
-TIE = 1e-3  # in log-probability: two tokens that rounding may decide between
-SAME = 0.99  # of the sentences, at least, come out token for token
-LOSS = 0.3  # BLEU, at most, of what is not exact
-SIGNIFICANT = 0.05
-# In a source: SentencePiece alone takes a literal U+2581 for a space, and transformers such names for pieces, a code of
-# a language too. Ours doesn't, and no export could.
-READ_OTHERWISE = re.compile("\u2581|</?s>|<pad>|<unk>|^>>.*<<")
+MAX_SENTENCES = 1000  # compared
+MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # of a source; more of its translation than of it: together below 512
+MAX_TIE_NATS = 1e-3  # difference of log-probability below which rounding may decide between two tokens
+MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
+MAX_BLEU_LOSS = 0.3  # of an export in another type than float32
+MAX_P_VALUE = 0.05  # at which a loss is significant
+# SentencePiece takes a literal U+2581 in a source for a space, and transformers takes these names for special pieces.
+# Our tokenizer doesn't, and no export can do the same.
+READ_DIFFERENTLY = re.compile("\u2581|</?s>|<pad>|<unk>|^>>.*<<")
 
 
 class Output(NamedTuple):
@@ -38,147 +38,145 @@ class Output(NamedTuple):
     text: str
 
 
-class Peer(NamedTuple):
+class Runner(NamedTuple):
     """Another program, ready to translate greedily."""
 
-    translate: Callable[[Sequence[str], int], list[Output]]  # texts, the most tokens of a translation
-    computes: str  # in what, on this machine
+    translate: Callable[[Sequence[str], int], list[Output]]  # texts, maximum tokens of a translation
+    compute_type: str  # on this machine
 
 
-class Proof(NamedTuple):
-    """What was compared and found."""
+class Parity(NamedTuple):
+    """The result of a comparison."""
 
     sentences: int
     origin: str
-    same: int  # that came out token for token
-    computes: str  # in what the other program did, on the machine where it was compared
-    bleu: Comparison | None  # of the model and of an export that isn't exact
+    identical: int  # sentences with the same tokens
+    compute_type: str  # of the other program, on this machine
+    bleu: Comparison | None  # of the model and the export; None for an export in float32
 
     def report(self) -> list[str]:
         """Sentences for people."""
-        found = [
-            f"{self.same:,} of {self.sentences:,} sentences of {self.origin} were translated to the same tokens here "
-            f"and there, where {self.computes} is computed in; both searched greedily."
+        lines = [
+            f"{self.identical:,} of {self.sentences:,} sentences from {self.origin} produced identical tokens in both "
+            f"({self.compute_type}, greedy)."
         ]
         if self.bleu is None:
-            tie = "In the others two tokens were equally probable, and rounding decided between them."
-            return found + [tie] * (self.same < self.sentences)
+            if self.identical < self.sentences:
+                lines.append("In the others, two tokens were equally probable and rounding decided between them.")
+            return lines
         _, ours, theirs, p_value = self.bleu
-        found.append(
+        lines.append(
             f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} (paired bootstrap: p = {p_value:.3f}; "
             f"{ours.signature})."
         )
-        if self.sentences < SENTENCES:
-            found.append(
-                f"So few sentences say little: the model's own BLEU lies between {ours.low:.1f} and {ours.high:.1f} "
-                f"with 95 % confidence. {SENTENCES:,} or more would be better (--valid)."
+        if self.sentences < MAX_SENTENCES:
+            lines.append(
+                f"{self.sentences:,} sentences are few: the model's BLEU lies between {ours.low:.1f} and "
+                f"{ours.high:.1f} with 95 % confidence. Compare on at least {MAX_SENTENCES:,} sentences."
             )
-        return found
+        return lines
 
 
-def prove(model: Bundle, pairs: Sequence[Pair], peer: Peer, *, exact: bool) -> Proof:
-    """Compare; `exact` is an export whose numbers are those of the model.
+def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
+    """Compare an export with its model; raises UserError that says how they differ.
 
-    An exact one has to give the same tokens for SAME of the sentences, and where it doesn't, the first token that
-    differs has to be as probable as ours, within TIE. Another one may lose LOSS BLEU, and not significantly.
-    Raises UserError that says how it differs.
+    exact: the export has the model's numbers. It must produce the same tokens for MIN_IDENTICAL of the sentences; in
+    the others, the first different token must be as probable as ours, within MAX_TIE_NATS. An export that is not exact
+    may lose MAX_BLEU_LOSS, and not significantly.
     """
-    decode = replace(model.config.decode, beam_size=1, max_extra_tokens=EXTRA)
+    decode = replace(model.config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS)
     translator = Translator(TorchEngine([model.model]), model.tokenizer, decode)
     pairs = _fitting(translator, pairs)
     texts = [pair.source for pair in pairs]
     ours = translator.translate(texts)
     limits = translator.request(texts, model.tokenizer.encode_source(texts)).limits
-    found = peer.translate(texts, max(limits))
-    theirs = [
-        Output(output.pieces[:limit], output.text) for output, limit in zip(found, limits, strict=True)
-    ]  # where ours has to end, too
-    different = [i for i in range(len(texts)) if not _same(ours[i], theirs[i])]
-    proof = Proof(len(texts), _origin(pairs[0].origin.file), len(texts) - len(different), peer.computes, None)
+    outputs = runner.translate(texts, max(limits))
+    theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
+    different = [i for i in range(len(texts)) if not _identical(ours[i], theirs[i])]
+    identical = len(texts) - len(different)
+    parity = Parity(len(texts), _origin(pairs[0].origin.file), identical, runner.compute_type, None)
     if exact:
         for i in different:
-            _refuse_unless_tied(model, texts[i], ours[i], theirs[i], proof)
-        if proof.same < SAME * proof.sentences:
-            raise UserError(_differs(proof, texts[different[0]], ours[different[0]].text, theirs[different[0]].text))
-        return proof
-    return _compare(model, pairs, [each.text for each in ours], [each.text for each in theirs], proof)
+            _check_tie(model, texts[i], ours[i], theirs[i], parity)
+        if parity.identical < MIN_IDENTICAL * parity.sentences:
+            raise _difference(parity, texts[different[0]], ours[different[0]], theirs[different[0]])
+        return parity
+    bleu = _check_bleu(model, pairs, [translation.text for translation in ours], [output.text for output in theirs])
+    return parity._replace(bleu=bleu)
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """Those with a source that is neither blank, too long, nor READ_OTHERWISE; raises UserError if there are none.
-
-    What reads an imported vocabulary here reads as the others do.
-    """
+    """The pairs whose source is neither blank, too long nor READ_DIFFERENTLY; raises UserError if none is left."""
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
-    most = min(LONGEST, translator.engine.max_positions or LONGEST)
-    alike = translator.tokenizer.is_foreign
+    max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
+    imported = translator.tokenizer.is_foreign  # and reads special pieces as the original does
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
-        if pair.source.strip() and len(ids) < most and (alike or not READ_OTHERWISE.search(pair.source))
+        if pair.source.strip() and len(ids) < max_tokens and (imported or not READ_DIFFERENTLY.search(pair.source))
     ]
     if not fitting:
         raise UserError(
-            f"There is no sentence of fewer than {most} tokens to compare on: name a text with --valid, and nothing "
-            "was written."
+            f"Nothing was written, since no sentence of fewer than {max_tokens} tokens is there to compare on. "
+            "Name a validation text."
         )
     return fitting
 
 
 def _origin(file: str) -> str:
-    """Where sentences come from, for people; the path of a file is nobody's business."""
+    """The origin of the sentences, for the README; without the path of a file, which is private."""
     name = Path(file).name
     return {PHRASEBOOK: PHRASEBOOK, VALID: "the text that the training held out"}.get(name, name)
 
 
-def _same(ours: Translation, theirs: Output) -> bool:
-    """Token for token, and the same text, but for spaces around it, and line breaks, which ours doesn't let out."""
-    cut = CUT in ours.flags  # their text may go on
+def _identical(ours: Translation, theirs: Output) -> bool:
+    """Same tokens and same text, except for line breaks and spaces at the ends, which our text never has."""
+    cut = CUT in ours.flags  # the other text may continue
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
-def _refuse_unless_tied(model: Bundle, text: str, ours: Translation, theirs: Output, proof: Proof) -> None:
-    """Raise UserError unless the first tokens that differ are equally probable."""
+def _check_tie(model: Bundle, text: str, ours: Translation, theirs: Output, parity: Parity) -> None:
+    """Raise UserError unless the first different tokens are equally probable."""
     difference = _first_difference(model, text, list(ours.tokens), theirs.pieces)
-    if difference is None or difference > TIE:
-        raise UserError(_differs(proof, text, ours.text, theirs.text))
+    if difference is None or difference > MAX_TIE_NATS:
+        raise _difference(parity, text, ours, theirs)
 
 
 def _first_difference(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> float | None:
-    """By how much the model prefers its own first token that differs; None if none does, or if one has no id."""
+    """Log-probability of our first different token minus that of theirs; None if no id differs or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return None
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
-    place = next((i for i, pair in enumerate(zip(*targets, strict=False)) if pair[0] != pair[1]), None)
-    place = min(map(len, targets)) if place is None else place  # one of them ends there
+    position = next((i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b), min(map(len, targets)))
     [source] = model.tokenizer.encode_source([text])
     log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
-    first, second = log_probs[:, place].tolist()
+    first, second = log_probs[:, position].tolist()
     return float(abs(first - second))
 
 
-def _differs(proof: Proof, text: str, ours: str, theirs: str) -> str:
-    return (
-        f"It translates otherwise, and nothing was written: of {proof.sentences:,} sentences "
-        f"{proof.sentences - proof.same:,} differ. '{text}' becomes '{ours}' here and '{theirs}' there."
+def _difference(parity: Parity, text: str, ours: Translation, theirs: Output) -> UserError:
+    return UserError(
+        f"Nothing was written, since the translations differ in {parity.sentences - parity.identical:,} of "
+        f"{parity.sentences:,} sentences. '{text}' becomes '{ours.text}' by the model, '{theirs.text}' by the export."
     )
 
 
-def _compare(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str], proof: Proof) -> Proof:
+def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str]) -> Comparison:
+    """The paired comparison; raises UserError if the export is worse."""
     data = model.config.data
     if pairs[0].origin.file == PHRASEBOOK and (data.source, data.target) != ("en", "de"):
         raise UserError(
-            "What the training held out is gone, and an export that isn't float32 is judged by its BLEU: "
-            "give sentences with their translations by --valid."
+            "The held-out text of the training is gone, and only BLEU can judge an export that is not in float32. "
+            "Name a validation text with its translations."
         )
     references = [pair.target for pair in pairs]
     bleu = compare(ours, theirs, references, tokenize=data.bleu_tokenize)[0]
     loss = bleu.first.value - bleu.second.value
-    if loss > LOSS or (loss > 0 and bleu.p_value < SIGNIFICANT):
+    if loss > MAX_BLEU_LOSS or (loss > 0 and bleu.p_value < MAX_P_VALUE):
         raise UserError(
-            f"The export translates worse, and nothing was written: BLEU {bleu.second.value:.2f} "
-            f"instead of {bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f})"
-            "; export with --compute-type float32."
+            f"Nothing was written, since the export translates worse: BLEU {bleu.second.value:.2f} instead of "
+            f"{bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}). "
+            "Export in float32."
         )
-    return proof._replace(bleu=bleu)
+    return bleu
