@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transduce import model_folder
 from transduce.decoding import alignment
-from transduce.decoding.engines.attention import PAIRS, alignment_layer, information, piece_links, source_attention
+from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
 from transduce.preparation.prepare import VALID
 from transduce.text.pairs import read_pairs
@@ -44,7 +44,7 @@ def report(model: model_folder.Bundle, examples: list[Example]) -> None:
         [layer[0].numpy() for layer in source_attention(model.model, make_batch([source], [target]))]
         for source, target in zip(sources, targets, strict=True)
     ]
-    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID)]), PAIRS))
+    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID)]), MAX_PAIRS))
     held_out = [model.tokenizer.encode_source([pair.source for pair in pairs])]
     held_out.append(model.tokenizer.encode_target([pair.target for pair in pairs]))
     links = piece_links(model.model, *held_out)
@@ -61,8 +61,8 @@ def report(model: model_folder.Bundle, examples: list[Example]) -> None:
 
 
 def cells(model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]) -> str:
-    precision, recall, error = measure(model, examples, maps, 0, alignment.SHARE)
-    one, later = (measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.SHARE)))
+    precision, recall, error = measure(model, examples, maps, 0, alignment.LINK_SHARE)
+    one, later = (measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.LINK_SHARE)))
     return f"{precision:.3f} | {recall:.3f} | {error:.3f} | {one:.3f} | {later:.3f}"
 
 

@@ -31,9 +31,9 @@ from transformers.utils import logging
 
 import transduce
 from transduce import model_folder
-from transduce.decoding.engines.ct2.convert import convert
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.registry import EngineName
 from transduce.text.plain import read_lines
+from transduce.wings.ct2.convert import convert
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
@@ -105,7 +105,7 @@ def serve(connection: Connection, make: Make, model: Path, beam_size: int, threa
         connection.send(time.perf_counter() - began)
 
 
-def ours(model: Path, beam_size: int, threads: int, *, engine: Choice) -> Translate:
+def ours(model: Path, beam_size: int, threads: int, *, engine: EngineName) -> Translate:
     """What `transduce.load` gives."""
     translator = transduce.load(model, {"decode.beam_size": beam_size}, engine=engine, device="cpu", threads=threads)
     return lambda texts: [each.text for each in translator.translate(texts)]

@@ -13,8 +13,8 @@ import time
 import torch
 
 from transduce.config.schema import ModelConfig
-from transduce.model.experts import Experts
 from transduce.model.layers import FeedForward
+from transduce.wings.families.experts import Experts
 
 D_MODEL, D_FF, TOKENS, REPEATS = 256, 1024, 4096, 15
 

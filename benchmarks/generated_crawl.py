@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from transduce.corpus import phrasebook
 
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
+from transduce.wings.demo import phrasebook
 
 SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
 SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences

@@ -15,9 +15,9 @@ import sacrebleu
 import torch
 
 import transduce
-from transduce.decoding.glossary import Glossary, holds
 from transduce.decoding.words import words
 from transduce.text.plain import read_lines
+from transduce.wings.terms.glossary import Glossary, contains
 
 
 class OfSentences(Glossary):
@@ -54,7 +54,7 @@ def main() -> None:
     }
     began = time.monotonic()
     found = [each.text for each in translator._translate(sources, 1, 1, False, OfSentences(terms))]
-    kept = [holds(text, term) for source, text in zip(sources, found, strict=True) for term in terms[source]]
+    kept = [contains(text, term) for source, text in zip(sources, found, strict=True) for term in terms[source]]
     print(
         f"{len(sources)} sentences, {sum(map(bool, terms.values()))} of them with terms, {len(kept)} terms; "
         f"{sum(kept)} stand in the translations; "
@@ -68,7 +68,7 @@ def main() -> None:
 def missing(reference: str, text: str) -> list[str]:
     """The words of the reference that the text lacks."""
     found = dict.fromkeys(reference[begin:end] for begin, end in words(reference, (), inside=""))
-    return [word for word in found if word.isalpha() and len(word) > 2 and not holds(text, word)]
+    return [word for word in found if word.isalpha() and len(word) > 2 and not contains(text, word)]
 
 
 def sample(choice: random.Random, of: list[str], most: int) -> list[str]:

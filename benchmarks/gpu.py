@@ -25,8 +25,8 @@ import torch
 import transduce
 from transduce.commands.recipes import gather
 from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
-from transduce.decoding.engines.engine import Request
 from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.types import Request
 from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build

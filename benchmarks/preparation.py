@@ -24,10 +24,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sentencepiece
-from transduce.corpus import phrasebook
 
 from transduce.text.pairs import read_lines
 from transduce.tokens.tokenizer import JOINT
+from transduce.wings.demo import phrasebook
 
 KNOWN = 100_000  # pairs that the vocabulary is learnt from
 JOINED = 20_000  # pairs that others are joined of

@@ -45,7 +45,8 @@ def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple
     """Seconds of each repeat, and the megabytes that the peak rose by."""
     import torch
 
-    from transduce.model.attention import attend, attend_nearby, attend_with_scores, dot_products
+    from transduce.model.attention import attend, attend_with_scores, dot_products
+    from transduce.model.variants import attend_nearby
 
     torch.set_num_threads(threads)
     q, k, v = (torch.randn(1, HEADS, n, WIDTH, requires_grad=True) for _ in range(3))
@@ -71,10 +72,11 @@ def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple
 def difference(window: int) -> float:
     import torch
 
-    from transduce.model.attention import attend, attend_nearby, position_mask
+    from transduce.model.attention import attend
+    from transduce.model.variants import attend_nearby, window_mask
 
     q, k, v = (torch.randn(1, HEADS, COMPARED, WIDTH) for _ in range(3))
-    mask = position_mask(COMPARED, COMPARED, window, causal=False)
+    mask = window_mask(COMPARED, COMPARED, window, causal=False)
     return (attend_nearby(q, k, v, window) - attend(q, k, v, mask)).abs().max().item()
 
 

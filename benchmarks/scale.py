@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from transduce.corpus import phrasebook
+from transduce.wings.demo import phrasebook
 
 DRAWN = 20_000  # sentences of the phrasebook that lines are drawn from
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}

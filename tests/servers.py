@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from corpora import write_texts
 from transduce import cli
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.alignment import Weights
-from transduce.decoding.engines.engine import Found, Hypothesis, Request
+from transduce.decoding.types import Feature, Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
 
 PATIENCE = 30.0  # seconds; what is waited for takes a hundredth of it
@@ -132,7 +131,7 @@ def serving(model: Path, log: Path, *options: str, script: str = START) -> Itera
     command = [sys.executable, "-c", script, "serve", str(model), "--port", "0", "--engine", "torch", *options]
     with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as process:
         try:
-            while not (found := re.search(r"Listening at http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
+            while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
                 assert process.poll() is None, log.read_text("utf-8")
                 time.sleep(0.05)
             server = Server(process, int(found[1]), log)
@@ -151,12 +150,12 @@ class Echo:
     searched: list[list[str]] = field(default_factory=list)  # batch by batch
     name = "echo"
     max_positions: int | None = None
-    takes_terms = True
+    supports: frozenset[Feature] = frozenset({"constraints", "positions"})
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
         return total + 1000
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:  # noqa: ARG002
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:  # noqa: ARG002
         self.began.set()
         assert self.gate.wait(PATIENCE)
         for each in requests:
@@ -168,5 +167,5 @@ class Echo:
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:  # noqa: ARG002
         return [-1.0] * len(sources)
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Any]:
         raise NotImplementedError

@@ -73,7 +73,7 @@ def test_a_loaded_model_translates_lists_of_texts(result):
 
 def test_options_of_search_can_be_given_and_no_others(result):
     assert transduce.load(result.folder, {"decode.beam_size": 2}).config.beam_size == 2
-    with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a model that is trained"):
+    with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a trained model"):
         transduce.load(result.folder, {"model.d_model": 16})
     with pytest.raises(transduce.UserError, match=r"Unknown option 'beam_size'; did you mean 'decode\.beam_size'"):
         transduce.load(result.folder, {"beam_size": 2})
@@ -91,7 +91,7 @@ def test_several_folders_are_an_ensemble(result):
 def test_mistakes_are_user_errors(tmp_path):
     with pytest.raises(transduce.UserError, match="There is no model folder"):
         transduce.load(tmp_path / "none")
-    with pytest.raises(transduce.UserError, match="There is no model to load"):
+    with pytest.raises(transduce.UserError, match="No model to load"):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="The engine int8 is for CPUs, not for cuda"):
         transduce.load(tmp_path / "none", engine="int8", device="cuda")

@@ -13,10 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transduce.decoding.alignment import Link
-    from transduce.decoding.glossary import Term
     from transduce.decoding.loading import load
-    from transduce.decoding.translator import Translation, Translator
+    from transduce.decoding.translator import Translator
+    from transduce.decoding.types import Link, Term, Translation
     from transduce.system.errors import UserError
     from transduce.training.run import Result, train
 
@@ -24,10 +23,10 @@ __version__ = "0.1.0"
 __all__ = ["Link", "Result", "Term", "Translation", "Translator", "UserError", "load", "train"]
 
 _PLACES = {
-    "Link": "transduce.decoding.alignment",
+    "Link": "transduce.decoding.types",
     "load": "transduce.decoding.loading",
-    "Term": "transduce.decoding.glossary",
-    "Translation": "transduce.decoding.translator",
+    "Term": "transduce.decoding.types",
+    "Translation": "transduce.decoding.types",
     "Translator": "transduce.decoding.translator",
     "UserError": "transduce.system.errors",
     "Result": "transduce.training.run",

@@ -106,13 +106,18 @@ def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int 
 
     Raises UserError that names what is missing, damaged or of a newer format.
     """
-    from transduce.model.build import build, load_weights
-
     description = describe(folder)
     tokenizer = Tokenizer.load(folder, threads)
+    return Bundle(Path(folder), description.config, tokenizer, load_network(description, device))
+
+
+def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
+    """The model alone, in eval mode."""
+    from transduce.model.build import build, load_weights
+
     model = build(description.config.model)
     load_weights(model, description.weights)
-    return Bundle(Path(folder), description.config, tokenizer, model.to(device).eval())
+    return model.to(device).eval()
 
 
 def publish_model(

@@ -245,7 +245,7 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
 
 
 def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("transduce.decoding.translator.CHUNK", 50)
+    monkeypatch.setattr("transduce.decoding.translator.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
     asked: list[str] = []
 
@@ -709,7 +709,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one --input test.src --output old.txt --n-best 5": "n_best must be from 1 to decode.beam_size (4)",
     "translate one --input test.src --beam-size 0": "decode.beam_size must be at least 1, not 0",
     "translate one --input test.src --beam-size two": 'Invalid value for --beam-size: unable to convert "two" into int',
-    "translate one --input test.src model.d_model=64": "model.d_model can't be set for a model that is trained",
+    "translate one --input test.src model.d_model=64": "model.d_model can't be set for a trained model",
     "translate one --input test.src --ensemble other": "other has another vocabulary than one;",
     "score one test.src": "score needs TARGET",
     "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
@@ -722,7 +722,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'; sacreBLEU has none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one;",
-    "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a model that is trained",
+    "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a trained model",
     "evaluate --hypothesis test.tgt": "With --hypothesis give one more file, the REFERENCE, not 0.",
     "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
     "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",

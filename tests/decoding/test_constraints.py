@@ -12,21 +12,29 @@ from torch import Tensor
 
 from command_line import run
 from transduce import model_folder
-from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.beam import Hypothesis, beam_search, penalty
-from transduce.decoding.constraints import Constrained
-from transduce.decoding.engines.ct2.convert import convert
-from transduce.decoding.engines.ct2.engine import CTranslate2Engine
-from transduce.decoding.engines.engine import Edges, Wanted
+from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig, length_penalty
+from transduce.decoding.beam import beam_search
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces, read_glossary
 from transduce.decoding.translator import Translator
+from transduce.decoding.types import Hypothesis, Term, TranslationOptions
 from transduce.decoding.words import kind
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.ct2.convert import convert
+from transduce.wings.ct2.engine import CTranslate2Engine
 from transduce.wings.demo.phrasebook import sentences
+from transduce.wings.terms.constraints import ConstraintSelector
+from transduce.wings.terms.glossary import (
+    Constraint,
+    Glossary,
+    WordBoundaries,
+    contains,
+    read_glossary,
+    segment,
+    word_boundaries,
+)
 
 EXAMPLES = sentences(300, seed=5)
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=8, max_tokens=256)
@@ -56,7 +64,7 @@ class Chance:
         generator = torch.Generator().manual_seed(hash(row) % 2**40)
         return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(dim=-1)
 
-    def keep(self, rows: Tensor, _: Tensor | None = None) -> None:
+    def reorder(self, rows: Tensor, _: Tensor | None = None) -> None:
         self.rows = [self.rows[row] for row in rows.tolist()]
 
 
@@ -78,16 +86,18 @@ targets = st.one_of(
     sharpness=st.sampled_from([0.5, 3.0, 10.0]),
 )
 def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenizer, asked, spare, beam_size, sharpness):
-    wanted = [[in_pieces(tokenizer, target) for target in row] for row in asked]
-    limits = [sum(len(each.ways[0]) for each in row) + spare for row in wanted]
-    kinds = edges(tokenizer)
+    constraints = [[segment(tokenizer, target) for target in row] for row in asked]
+    limits = [sum(len(each.segmentations[0]) for each in row) + spare for row in constraints]
+    boundaries = word_boundaries(tokenizer)
 
     def search(places: list[int]) -> list[list[Hypothesis]]:
         return beam_search(
             Chance(places, tokenizer.target_size, sharpness),
             [limits[i] for i in places],
             beam_size=beam_size,
-            choose=Constrained([wanted[i] for i in places], kinds, [limits[i] for i in places], beam_size),
+            selector=ConstraintSelector(
+                [constraints[i] for i in places], boundaries, [limits[i] for i in places], beam_size
+            ),
         )
 
     together = search(list(range(len(asked))))
@@ -97,29 +107,29 @@ def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenize
         assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses)
         for each, text in zip(hypotheses, tokenizer.decode([each.tokens for each in hypotheses]), strict=True):
             assert len(each.tokens) <= limits[i]
-            assert all(holds(text, target) for target in asked[i]), (text, asked[i])
+            assert all(contains(text, target) for target in asked[i]), (text, asked[i])
         assert search([i])[0] == hypotheses
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size):
-    kinds, limits = edges(tokenizer), [6, 9, 4]
+    boundaries, limits = word_boundaries(tokenizer), [6, 9, 4]
     free = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size)
-    choose = Constrained([[], [], []], kinds, limits, beam_size)
-    assert choose.beam_size == beam_size
-    found = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size, choose=choose)
+    selector = ConstraintSelector([[], [], []], boundaries, limits, beam_size)
+    assert selector.beam_size == beam_size
+    found = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size, selector=selector)
     assert [each[0].score >= other[0].score for each, other in zip(found, free, strict=True)] == [True] * 3
 
 
 PIECES = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b", ".", "\u2581"]
-KINDS = Edges(
+BOUNDARIES = WordBoundaries(
     *(tuple(kind(piece.replace("\u2581", " ")[at]) for piece in PIECES) for at in (0, -1)), opens=(False,) * len(PIECES)
 )
-WANTED = {
-    "a": Wanted("a", ((4,),), "letter", "letter"),
-    "ab": Wanted("ab", ((4, 5),), "letter", "letter"),
-    ".": Wanted(".", ((7, 6), (6,)), "sign", "sign"),
-    "a .": Wanted("a .", ((4, 7, 6),), "letter", "sign"),
+CONSTRAINTS = {
+    "a": Constraint("a", ((4,),), "letter", "letter"),
+    "ab": Constraint("ab", ((4, 5),), "letter", "letter"),
+    ".": Constraint(".", ((7, 6), (6,)), "sign", "sign"),
+    "a .": Constraint("a .", ((4, 7, 6),), "letter", "sign"),
 }
 
 
@@ -133,14 +143,14 @@ def test_a_wide_beam_is_exhaustive(asked, alpha):
     limit, stepper, ranking = 5, Chance([0], len(PIECES)), []
     for length in range(limit + 1):
         for tokens in itertools.product(range(UNK + 1, len(PIECES)), repeat=length):
-            if all(holds(text_of(tokens), target) for target in asked):
+            if all(contains(text_of(tokens), target) for target in asked):
                 rows = [(0, BOS, *tokens[:n]) for n in range(length + 1)]
                 steps = zip(rows, (*tokens, EOS), strict=True)
                 total = sum(stepper.log_probs(row)[token].item() for row, token in steps)
-                ranking.append(Hypothesis(total / penalty(length + 1, alpha), list(tokens)))
+                ranking.append(Hypothesis(total / length_penalty(length + 1, alpha), list(tokens)))
     ranking.sort(reverse=True)
-    choose = Constrained([[WANTED[target] for target in asked]], KINDS, [limit], 700)
-    [found] = beam_search(stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, choose=choose)
+    selector = ConstraintSelector([[CONSTRAINTS[target] for target in asked]], BOUNDARIES, [limit], 700)
+    [found] = beam_search(stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, selector=selector)
     assert [each.tokens for each in found] == [each.tokens for each in ranking[:10]]
     assert [each.score for each in found] == pytest.approx([each.score for each in ranking[:10]], abs=1e-4)
 
@@ -154,17 +164,17 @@ def test_a_term_does_not_end_inside_a_word():
             return torch.full((len(PIECES),), -5.0).index_fill(0, torch.tensor([likely]), -0.1)
 
     def best(*asked: str) -> str:
-        choose = Constrained([[WANTED[each] for each in asked]], KINDS, [6], 4)
-        return text_of(beam_search(Joining([0], len(PIECES)), [6], beam_size=4, choose=choose)[0][0].tokens)
+        selector = ConstraintSelector([[CONSTRAINTS[each] for each in asked]], BOUNDARIES, [6], 4)
+        return text_of(beam_search(Joining([0], len(PIECES)), [6], beam_size=4, selector=selector)[0][0].tokens)
 
     assert best() == "ab"
     assert best("ab") == "ab"
-    assert holds(best("a"), "a") and best("a") != "ab"
+    assert contains(best("a"), "a") and best("a") != "ab"
 
 
 def test_there_must_be_room():
     with pytest.raises(ValueError):
-        Constrained([[WANTED["ab"], WANTED["a"]]], KINDS, [2], 4)
+        ConstraintSelector([[CONSTRAINTS["ab"], CONSTRAINTS["a"]]], BOUNDARIES, [2], 4)
 
 
 # -- glossaries -------------------------------------------------------------------------------------------
@@ -211,7 +221,7 @@ def test_where_terms_are_found(terms, text, expected):
     ],
 )
 def test_whether_a_text_holds_a_term(text, target, expected):
-    assert holds(text, target) == expected
+    assert contains(text, target) == expected
 
 
 def test_mistakes_in_glossaries_are_named(tmp_path):
@@ -257,14 +267,14 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
     for text, plain, best in zip(TEXTS, free, found, strict=True):
         asked = glossary.targets(text)
         for each in (best, *best.alternatives):
-            assert all(holds(each.text, target) for target in asked)
+            assert all(contains(each.text, target) for target in asked)
         scores = [each.score for each in (best, *best.alternatives)]
         assert scores == sorted(scores, reverse=True)
         changed += plain.text != best.text
         assert asked or plain == best
     assert changed >= 4
     assert found[9] == found[-1]
-    assert list(translator.translate_lines(TEXTS, n_best=3, glossary=TERMS)) == found
+    assert list(translator.translate_lines(TEXTS, TranslationOptions(n_best=3, glossary=tuple(TERMS)))) == found
     for text, best in zip(TEXTS, found, strict=True):
         [alone] = translator.translate([text], n_best=3, glossary=TERMS)
         assert (alone.text, alone.tokens) == (best.text, best.tokens)
@@ -274,7 +284,7 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
 def test_what_the_best_translation_holds_anyway_changes_nothing(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
     for text, plain in zip(TEXTS, translator.translate(TEXTS), strict=True):
-        words = [word for word in plain.text.split() if holds(plain.text, word)]
+        words = [word for word in plain.text.split() if contains(plain.text, word)]
         for word in words[:3]:
             [found] = translator.translate([text], glossary=[Term(text.split()[0], word)])
             assert (found.text, found.tokens) == (plain.text, plain.tokens)
@@ -285,12 +295,12 @@ def test_links_and_ensembles_go_with_terms(model, config, tokenizer):
     translator = Translator(TorchEngine([model, other]), tokenizer, CONFIG)
     [found] = translator.translate(["The dog sleeps."], glossary=TERMS, align=True)
     linked = {found.text[begin:end] for _, (begin, end), _ in found.links}
-    assert "Rüde" in linked and holds(found.text, "der")
+    assert "Rüde" in linked and contains(found.text, "der")
 
 
 def test_a_text_with_too_little_room_is_named(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, max_extra_tokens=1))
-    with pytest.raises(UserError, match=r"Text 2: what the glossary asks for \(Ein sehr"):
+    with pytest.raises(UserError, match=r"Text 2: the terms of the glossary \(Ein sehr"):
         translator.translate(["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")])
 
 
@@ -298,10 +308,10 @@ def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tok
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     alone = Translator(engine, tokenizer, CONFIG)
-    with pytest.raises(UserError, match="--engine torch"):
+    with pytest.raises(UserError, match="CTranslate2, float32 can't obey a glossary with this model"):
         alone.translate(TEXTS, glossary=TERMS)
     assert alone.translate(TEXTS, glossary=[Term("zebra", "Zebra")]) == alone.translate(TEXTS)
-    helped = Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model]))
+    helped = Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model]))
     ours = Translator(TorchEngine([model]), tokenizer, CONFIG)
     asked = [text for text in TEXTS if Glossary(TERMS).targets(text)]
     both = [each.translate(asked, glossary=TERMS) for each in (helped, ours)]
@@ -318,6 +328,6 @@ def test_the_command_takes_a_glossary(model, config, tokenizer, tmp_path, capsys
     status, output, _ = run(capsys, "translate", tmp_path / "model", *arguments)
     lines = output.split("\n")
     assert status == 0
-    assert holds(lines[0], "Rüde") and lines[1] == "" and holds(lines[2], "rote Katze")
+    assert contains(lines[0], "Rüde") and lines[1] == "" and contains(lines[2], "rote Katze")
     status, _, error = run(capsys, "translate", tmp_path / "model", *arguments[:-1], tmp_path / "none.tsv")
     assert status == 2 and "none.tsv" in error

@@ -20,22 +20,22 @@ from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding import loading
-from transduce.decoding.engines.ct2 import build as making
-from transduce.decoding.engines.ct2 import cache as fast
-from transduce.decoding.engines.ct2 import convert as conversion
-from transduce.decoding.engines.ct2.engine import POSITIONS, CTranslate2Engine
-from transduce.decoding.engines.engine import Engine, Request, penalty
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, length_penalty
+from transduce.decoding.engines.formats import refuse_config
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.types import Engine, Request
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe
 from transduce.preparation.prepare import open_prepared
 from transduce.system import machine
 from transduce.system.errors import UserError
-from transduce.tokens import shortlist
+from transduce.wings.ct2 import build as building
+from transduce.wings.ct2 import convert as conversion
+from transduce.wings.ct2 import engine as ct2_engine
+from transduce.wings.ct2 import shortlist
+from transduce.wings.ct2.engine import MAX_POSITIONS, CTranslate2Engine
 
 SMALL = ModelConfig(
     vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
@@ -83,14 +83,14 @@ def test_a_converted_model_is_the_same_model(kind, tmp_path):
     assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
     beams = search(theirs, SOURCES, 25, beam_size=4, length_penalty=1.0)  # whose end has another rule than ours
     scored = ours.log_probs(SOURCES, [tokens for _, tokens in beams])
-    reported = [score * penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
+    reported = [score * length_penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
     assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
 
 
 OPEN = """
 from pathlib import Path
 from transduce.config.schema import ModelConfig
-from transduce.decoding.engines.ct2.engine import CTranslate2Engine
+from transduce.wings.ct2.engine import CTranslate2Engine
 CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
 """
 
@@ -158,7 +158,7 @@ def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):
     model = lively(SMALL)
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     long = torch.randint(4, 40, (700,), generator=GENERATOR).tolist()
-    assert theirs.max_positions == POSITIONS
+    assert theirs.max_positions == MAX_POSITIONS
     assert theirs.log_probs([long], [long]) == pytest.approx(ours.log_probs([long], [long]), rel=1e-4)
 
 
@@ -227,7 +227,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(making, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
+    monkeypatch.setattr(building, "TOLERANCE", 0.5)  # of a model that has only begun to learn, 20 sentences
     return tmp_path / "cache" / "transduce" / "engines"
 
 
@@ -236,10 +236,10 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
         translator = transduce.load(model)
         assert translator.engine.name.startswith("CTranslate2, ")
     said = capfd.readouterr().err
-    assert said.count("Making a fast engine") == 1 and "20 sentences are translated as by our own search" in said
+    assert said.count("Building a fast engine") == 1 and "20 sentences are translated as by our own search" in said
     [kept] = cache.iterdir()
     check = json.loads((kept / "check.json").read_text())
-    assert check["sentences"] == 20 and check["worse"] <= making.TOLERANCE
+    assert check["sentences"] == 20 and check["worse"] <= building.TOLERANCE
     sources = reverse_texts(40, seed=3)[0]
     exact = transduce.load(trained, engine="torch")
     scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
@@ -294,7 +294,7 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(traine
     (kept / "model.bin").write_bytes(damaged)
     transduce.load(trained).translate(["a b"])
     assert [path.name for path in cache.iterdir()] == [kept.name]
-    assert capfd.readouterr().err.count("Making a fast engine") == 2
+    assert capfd.readouterr().err.count("Building a fast engine") == 2
     manifest = json.loads((other / "manifest.json").read_text())
     (other / "manifest.json").write_text(json.dumps(manifest))  # other bytes: as good as another model
     transduce.load(other)
@@ -312,10 +312,10 @@ def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch
         kept.data.copy_(before)
 
     convert = conversion.convert
-    monkeypatch.setattr(making, "convert", damaged)
+    monkeypatch.setattr(building, "convert", damaged)
     assert transduce.load(trained).engine.name == "torch"
     assert "Our own search is used." in capfd.readouterr().err
-    monkeypatch.setattr(making, "convert", convert)
+    monkeypatch.setattr(building, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
     assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
     with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
@@ -325,19 +325,20 @@ def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch
 def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(building, "TOLERANCE", 0.5)
     assert transduce.load(trained).engine.name == "torch"
-    assert "There is no fast engine, it can't be made: " in capfd.readouterr().err
+    assert "There is no fast engine, it can't be built: " in capfd.readouterr().err
     assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
-    assert "made for this once" in capfd.readouterr().err
+    assert "built for this once" in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), RuntimeError("no home")])
+@pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), UserError("no home")])
 def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, trained, cache, monkeypatch, capfd):
-    monkeypatch.setattr(fast, "_make", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(building, "build_in_cache", lambda *_: (_ for _ in ()).throw(error))
     assert transduce.load(trained).engine.name == "torch"
-    assert f"it can't be made: {error}" in capfd.readouterr().err
-    with pytest.raises(UserError, match="can't have the engine ctranslate2: it can't be made: "):
+    assert f"it can't be built: {error}" in capfd.readouterr().err
+    with pytest.raises(UserError, match="can't have the engine ctranslate2: it can't be built: "):
         transduce.load(trained, engine="ctranslate2")
     assert not list(cache.iterdir())
 
@@ -350,25 +351,25 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
                 raise ValueError("Requested int8 compute type")
             super().__init__(folder, compute_type, *rest)
 
-    for module in fast, making:
+    for module in ct2_engine, building:
         monkeypatch.setattr(module, "CTranslate2Engine", Limited)
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
 
 
 def test_an_engine_that_nothing_was_compared_for_is_not_used():
-    check = making._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
-    assert check.sentences == 0 and not check.worse <= making.TOLERANCE
+    check = building._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
+    assert check.sentences == 0 and not check.worse <= building.TOLERANCE
 
 
 def test_who_was_first_is_believed(trained, cache):
     transduce.load(trained)
     [kept] = cache.iterdir()
-    assert fast._make(trained, describe(trained).config, kept, 1) == fast._kept(kept)
+    assert building.build_in_cache(trained, describe(trained).config, kept, 1) == ct2_engine.read_compute_type(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
 
 
 def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
-    for name, age in {".abc.aside-1": 2 * fast.LEFT, ".abc.aside-2": 0}.items():
+    for name, age in {".abc.aside-1": 2 * building.ABANDONED_SECONDS, ".abc.aside-2": 0}.items():
         (cache / name).mkdir(parents=True)
         (cache / name / "model.bin").touch()
         os.utime(cache / name, (time.time() - age,) * 2)
@@ -379,23 +380,24 @@ def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"kind": "recurrent"}, r"it knows Transformers only, not model\.kind = recurrent"),
-        ({"experts": 4}, r"it knows no experts \(model\.experts\)"),
-        ({"window": 3}, r"it does not know model\.window = 3"),
-        ({"attention": "additive"}, r"it does not know model\.attention = additive"),
-        ({"d_k": 3}, r"it does not know model\.d_k = 3"),
+        ({"kind": "recurrent"}, r"it supports Transformers only, not model\.kind = recurrent"),
+        ({"experts": 4}, r"it does not support experts \(model\.experts\)"),
+        ({"window": 3}, r"it does not support model\.window = 3"),
+        ({"attention": "additive"}, r"it does not support model\.attention = additive"),
+        ({"d_k": 3}, r"it does not support model\.d_k = 3"),
     ],
 )
-def test_models_that_it_does_not_know_are_refused_by_option(changed, why, trained):
+def test_models_that_it_does_not_know_are_refused_by_option(changed, why):
     config = RunConfig(model=replace(SMALL, **changed))
-    assert re.fullmatch(why, fast.refusal(config, trained))
+    refusal = refuse_config("ctranslate2", config)
+    assert refusal and re.fullmatch(why, refusal.reason)
 
 
 def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatch):
     assert transduce.load([trained, trained]).engine.name == "torch"
     with pytest.raises(UserError, match="can't have the engine ctranslate2: it is for one model, not an ensemble"):
         transduce.load([trained, trained], engine="ctranslate2")
-    monkeypatch.setattr(loading, "has_gpu", lambda: True)
+    monkeypatch.setattr(ct2_engine, "has_gpu", lambda: True)
     assert transduce.load(trained).engine.name == "torch"
     assert not cache.exists()
     assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
@@ -403,7 +405,7 @@ def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatc
 
 @pytest.mark.usefixtures("cache")
 def test_without_the_package_our_own_search_is_used(trained, monkeypatch):
-    monkeypatch.setattr(fast, "find_spec", lambda _: None)
+    monkeypatch.setattr(ct2_engine, "find_spec", lambda _: None)
     assert transduce.load(trained).engine.name == "torch"
     with pytest.raises(UserError, match=r"pip install 'transduce\[fast\]'"):
         transduce.load(trained, engine="ctranslate2")

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
+from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, length_penalty
 from transduce.decoding import beam
-from transduce.decoding.beam import Hypothesis, beam_search, penalty
+from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
+from transduce.decoding.types import Hypothesis
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -59,7 +60,7 @@ def rank_all(models: Sequence[Seq2Seq], source: list[int], max_length: int, alph
         log_probs = torch.stack(probs).mean(dim=0).log()
         for row, table in zip(rows, log_probs, strict=True):
             total = sum(table[i, word].item() for i, word in enumerate([*row, EOS]))
-            ranking.append(Hypothesis(total / penalty(length + 1, alpha), list(row)))
+            ranking.append(Hypothesis(total / length_penalty(length + 1, alpha), list(row)))
     return sorted(ranking, reverse=True)
 
 
@@ -124,7 +125,7 @@ def test_a_beam_of_one_is_greedy(norm, alpha):
         for [hypothesis], source, limit in zip(found, SOURCES, limits, strict=True):
             tokens, total = greedy(model, source, limit)
             assert hypothesis.tokens == tokens
-            assert hypothesis.score == pytest.approx(total / penalty(len(tokens) + 1, alpha), abs=1e-4)
+            assert hypothesis.score == pytest.approx(total / length_penalty(len(tokens) + 1, alpha), abs=1e-4)
 
 
 @every_norm
@@ -136,7 +137,7 @@ def test_the_reported_score_is_the_forced_one(norm, alpha):
         assert len(hypotheses) == 4
         rows = [hypothesis.tokens for hypothesis in hypotheses]
         totals = forced_log_probs(models, make_batch([source] * 4, rows)).sum(dim=1).tolist()
-        expected = [total / penalty(len(row) + 1, alpha) for total, row in zip(totals, rows, strict=True)]
+        expected = [total / length_penalty(len(row) + 1, alpha) for total, row in zip(totals, rows, strict=True)]
         assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(expected, abs=1e-4)
 
 
@@ -168,7 +169,7 @@ class Table:
         self.steps += 1
         return self.log_probs[tokens]
 
-    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Nothing is remembered but the last token, which search passes in."""
 
 

@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 
 from transduce.config.schema import PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
-from transduce.decoding.engines.ct2.convert import convert
-from transduce.decoding.engines.ct2.engine import CTranslate2Engine
 from transduce.decoding.engines.int8 import quantise
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import BLANK, CUT, Scored, Translator, batches, shared_tokenizer
+from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.translator import Translator, batches
+from transduce.decoding.types import BLANK, CUT, Scored, TranslationOptions
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, target_log_probs
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.ct2.convert import convert
+from transduce.wings.ct2.engine import CTranslate2Engine
 
 WORDS = {"dog": "Hund", "cat": "Katze", "house": "Haus", "red": "rot", "big": "groß", "sees": "sieht"}
 CONFIG = DecodeConfig(beam_size=4, max_extra_tokens=4, max_tokens=128)
@@ -137,7 +139,7 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
         assert "\n" not in translation.text
         assert translation.text not in [other.text for other in translation.alternatives]
         assert (translation == BLANK) == (not text.strip())
-    assert list(translator.translate_lines(iter(texts), n_best=2)) == together
+    assert list(translator.translate_lines(iter(texts), TranslationOptions(n_best=2))) == together
 
 
 def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
@@ -163,7 +165,7 @@ def test_what_is_repeated_is_searched_once(translator, monkeypatch):
 
 
 def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):
-    monkeypatch.setattr(translator_module, "CHUNK", 5)
+    monkeypatch.setattr(translator_module, "CHUNK_LINES", 5)
     found = itertools.islice(translator.translate_lines(itertools.cycle(SOURCES)), 12)
     assert [translation.text for translation in found] == [t.text for t in translator.translate(SOURCES[:12])]
     with pytest.raises(UserError, match="Text 7 "):
@@ -254,12 +256,12 @@ def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokeni
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     with pytest.raises(UserError, match="split it into shorter ones") as refused:
-        Translator(engine, tokenizer, CONFIG, lambda: TorchEngine([model])).translate(["red " * 5000])
-    assert ("--engine torch" in str(refused.value)) == (positions == "sinusoidal")
+        Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model])).translate(["red " * 5000])
+    assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 
 
 def test_mistakes_are_sentences(translator):
-    with pytest.raises(UserError, match="Text 2 holds a line break"):
+    with pytest.raises(UserError, match="Text 2 contains a line break"):
         translator.translate(["dog", "a\nb"])
     with pytest.raises(UserError, match=r"from 1 to decode.beam_size \(4\), not 5"):
         translator.translate(["dog"], n_best=5)

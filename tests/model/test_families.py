@@ -14,9 +14,10 @@ from corpora import reverse_rows, reverse_texts, write_texts
 from transduce.config.schema import configure, parse_assignments
 from transduce.model.batch import make_batch
 from transduce.model.build import build
-from transduce.model.experts import Experts, balance_loss
 from transduce.model.recording import recording
+from transduce.training.loss import balance_loss
 from transduce.training.update import forward
+from transduce.wings.families.experts import Experts
 
 FAMILIES = {
     "transformer": [],

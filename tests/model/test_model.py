@@ -13,10 +13,9 @@ from transduce.config.schema import BOS, EOS, PAD, ModelConfig
 from transduce.model.attention import (
     MultiHeadAttention,
     attend,
-    attend_nearby,
     attend_with_scores,
+    causal_mask,
     dot_products,
-    position_mask,
 )
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, load_weights
@@ -25,6 +24,7 @@ from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPos
 from transduce.model.layers import FeedForward
 from transduce.model.recording import active, recording
 from transduce.model.seq2seq import Seq2Seq, select
+from transduce.model.variants import attend_nearby, window_mask
 from transduce.system.errors import UserError
 
 SMALL = ModelConfig(
@@ -198,7 +198,7 @@ def test_attention_by_blocks_equals_a_mask(causal, n, window):
     valid[1, ..., (n + 1) // 2 :] = False
     for mask in (None, valid):
         blocks = attend_nearby(q, k, v, window, mask, causal=causal)
-        whole = attend(q, k, v, position_mask(n, n, window, causal, valid=mask))
+        whole = attend(q, k, v, window_mask(n, n, window, causal, valid=mask))
         rows = (torch.ones_like(valid) if mask is None else valid)[:, 0, 0]  # what padding sees doesn't matter
         close(blocks.transpose(1, 2)[rows], whole.transpose(1, 2)[rows])
         upstream = torch.randn(blocks.shape, generator=generator) * rows[:, None, :, None]
@@ -220,8 +220,8 @@ def test_attention_by_hand():
 
 
 def test_masks_by_hand():
-    assert position_mask(2, 4).int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-    assert position_mask(3, 3, window=2).int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    assert causal_mask(2, 4).int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert window_mask(3, 3, 2).int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
 
 
 def test_a_window_sees_its_neighbours_only():
@@ -326,7 +326,7 @@ def test_equal_to_the_transformer_of_pytorch(kind):
     x = theirs(
         model.embedding(SRC) + table[:5],
         model.embedding(TGT) + table,
-        tgt_mask=~position_mask(6, 6),
+        tgt_mask=~causal_mask(6, 6),
         src_key_padding_mask=hidden,
         memory_key_padding_mask=hidden,
     )

@@ -134,8 +134,8 @@ def test_publishing_replaces_what_it_names_and_nothing_else(tmp_path):
 def test_a_process_killed_while_writing_leaves_a_leftover(death, tmp_path):
     code = f"with write_folder(sys.argv[1]) as aside:\n (aside / 'weights').write_bytes(b'w' * 100)\n {death}"
     assert python(code, tmp_path / "folder").returncode in (9, -signal.SIGKILL)
-    (left,) = tmp_path.iterdir()
-    assert left.name.startswith(".folder.aside-")
+    left, lock = sorted(tmp_path.iterdir())
+    assert left.name.startswith(".folder.aside-") and lock.name == f"{left.name}.lock"
     assert remove_leftovers(tmp_path) == [left]
     assert not list(tmp_path.iterdir())
 

@@ -83,5 +83,5 @@ def test_the_table_by_hand():
         "forward           1.00 s   25.0%",
         "backward          2.00 s   50.0%",
         "unaccounted       1.00 s   25.0%",
-        "in all            4.00 s  100.0%",
+        "total             4.00 s  100.0%",
     ]

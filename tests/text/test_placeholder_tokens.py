@@ -12,9 +12,9 @@ from command_line import run
 from corpora import reverse_texts
 from models import make_model
 from transduce.config.schema import STAND_INS, DataConfig
-from transduce.decoding.documents import LOST, Plan, translate_texts
 from transduce.decoding.loading import load
-from transduce.decoding.translator import Translation
+from transduce.decoding.plan import LOST, Plan
+from transduce.decoding.types import Translation, TranslationOptions
 from transduce.preparation.prepare import open_prepared
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
@@ -25,7 +25,7 @@ from transduce.text.rules import PLACEHOLDERS
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.service import Service, Wish
+from transduce.wings.serving.service import Order, Service
 
 WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
 NAMES = ["{0}", "{1}", "%(name)s", "%s", "``x``", ":func:`open`", "https://a.b/c", "{{ limit }}", "&nbsp;"]
@@ -218,19 +218,20 @@ def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
     model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS)
     translator = load(model, engine="torch")
     texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
-    served = Served("model", Direction("en", "de"), translator, 100)
+    served = Served("model", Direction("en", "de"), translator)
 
-    async def ask(wish: Wish) -> list[Translation]:
+    async def ask(order: Order) -> list[Translation]:
         service = Service({served.direction: served}, Limits())
         service.batcher.start()
         try:
-            return await service.translate(texts, served, wish)
+            return await service.translate(texts, served, order)
         finally:
             await service.batcher.stop()
 
     for alternatives in (0, 2):
-        expected = translate_texts(translator, texts, "en", longest=100, n_best=alternatives + 1)
-        found = asyncio.run(ask(Wish(alternatives)))
+        expected = translator.translate(texts, sentences=True, n_best=alternatives + 1)
+        options = TranslationOptions(alternatives + 1, sentences=True)
+        found = asyncio.run(ask(Order(options)))
         assert [each.text for each in found] == [each.text for each in expected]
         assert [[each.text for each in one.alternatives] for one in found] == [
             [each.text for each in one.alternatives] for one in expected

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from transduce.text.formats import read_document
 from transduce.text.inline import events
 from transduce.text.markup import attribute, pieces, speller
 from transduce.text.placeholders import (
@@ -22,7 +23,6 @@ from transduce.text.placeholders import (
 )
 from transduce.text.placing import copied, restore
 from transduce.text.segments import split
-from transduce.wings.documents.reading import read_document
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]

@@ -6,10 +6,10 @@ import pytest
 
 from corpora import blocks
 from transduce.system.errors import UserError
-from transduce.tokens import shortlist
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.shortlist import learn
 from transduce.tokens.store import TokenStore, write_store
+from transduce.wings.ct2 import shortlist
+from transduce.wings.ct2.shortlist import learn
 
 SIZE = 40
 OF = {piece: 4 + (7 * piece) % (SIZE - 4) for piece in range(4, SIZE)}  # its translation

@@ -15,7 +15,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
             saved every train.save_every updates, and the last.
     """
     from transduce import model_folder  # torch: too slow for --help
-    from transduce.decoding.engines.attention import LAYER
+    from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
     from transduce.model.build import count_parameters
     from transduce.tokens.tokenizer import Tokenizer
     from transduce.training.card import averaged_card
@@ -40,7 +40,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     steps = [model_folder.step_of(path) for path in chosen]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model).metrics
-    metrics |= {LAYER: known[LAYER]} if LAYER in known else {}
+    metrics |= {ALIGNMENT_LAYER: known[ALIGNMENT_LAYER]} if ALIGNMENT_LAYER in known else {}
     model_folder.publish_model(
         out, config, Tokenizer.load(model), model_folder.average(chosen), metrics, averaged_card(config, steps)
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
@@ -12,10 +13,13 @@ from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import TREES, read_pairs
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
-from transduce.wings.paper.trees_command import evaluate_trees
 
 if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison, Score
+
+# What wings add, imported when it is used.
+EVALUATIONS = {TREES: "transduce.wings.parsing.evaluate_command:evaluate_trees"}  # by the suffix of the files
+PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
 
 def evaluate(
@@ -51,10 +55,12 @@ def evaluate(
         output: Write the translations, or trees, to this file.
         json: Print a JSON object, for programs.
     """
-    if evalb or any(suffixes(argument)[0] == TREES for argument in (*arguments, hypothesis)):
+    kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
+    kind = TREES if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
+    if kind:
         if against or tokenize or paper_bleu:
             raise UserError("Trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
-        evaluate_trees(arguments, hypothesis, ensemble, evalb, output, json, assignments)
+        resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
         return
     if hypothesis:
         if output or ensemble or assignments:
@@ -86,12 +92,10 @@ def _evaluate_model(
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
-    from transduce.wings.paper.paper_bleu import moses_tokenizer
 
     if output:
         check_output(output, files)
-    if paper_bleu:
-        moses_tokenizer(paper_bleu)  # so that a missing package is not found out after translating
+    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # or says what is missing
     data = model_folder.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])
@@ -103,7 +107,8 @@ def _evaluate_model(
     if output:
         write_lines(output, outputs)
     facts, perplexity = as_json(found), found.perplexity
-    facts |= _paper_bleu(outputs, [pair.target for pair in pairs], paper_bleu)
+    if score_as_paper:
+        facts["paper_bleu"] = score_as_paper(outputs, [pair.target for pair in pairs])
     if json:
         print(to_json(facts), end="")
         return
@@ -136,19 +141,14 @@ def _evaluate_files(
             _print_comparisons(comparisons, hypothesis, against)
         return
     scores = score(output, reference, tokenize=tokenize)
-    facts = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}
-    facts |= _paper_bleu(output, reference, paper_bleu)
+    facts: dict[str, Any] = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}
+    if paper_bleu:
+        facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, reference)
     if json:
         print(to_json(facts), end="")
     else:
         _print_scores(scores)
         _print_paper_bleu(facts)
-
-
-def _paper_bleu(outputs: Sequence[str], references: Sequence[str], language: str) -> dict[str, Any]:
-    from transduce.wings.paper.paper_bleu import paper_bleu  # sacrebleu: too slow for --help
-
-    return {"paper_bleu": paper_bleu(outputs, references, language)} if language else {}
 
 
 def _print_paper_bleu(facts: dict[str, Any]) -> None:

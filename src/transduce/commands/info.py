@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from transduce.commands.output import print_table
 from transduce.config.schema import flatten
-from transduce.decoding.engines.support import formats
+from transduce.decoding.engines.formats import formats
 from transduce.system.journal import duration
 from transduce.training.card import vocabulary
 

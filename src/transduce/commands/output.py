@@ -63,6 +63,8 @@ def _write(output: Path, parts: Iterable[bytes]) -> None:
     try:
         with output.open("wb") as file:  # a pipe or a device, which can't be replaced
             file.writelines(parts)
+    except BrokenPipeError:  # the reader has gone: no mistake, the command ends with status 141
+        raise
     except OSError as error:
         raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
 

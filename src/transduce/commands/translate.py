@@ -1,34 +1,104 @@
-"""`transduce translate`."""
+"""`transduce translate`: lines here; documents, shards and Ray in their wings."""
 
+import dataclasses
+import json as json_format
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Self
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import STANDARD_OUTPUT, check_output, read_bytes, write_bytes, write_lines
+from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.profile import TRANSLATE, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config.schema import DataConfig, parse_assignments
-from transduce.decoding.engines.engine import Choice
+from transduce.config.schema import parse_assignments
+from transduce.decoding.registry import READ_GLOSSARY, EngineName
+from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
 from transduce.system.profiling import phase
+from transduce.text.formats import format_of
+from transduce.text.plain import read_lines, without_byte_order_mark
 
 if TYPE_CHECKING:
-    from transduce.decoding.glossary import Term
-    from transduce.decoding.lines import Flags, Form
-    from transduce.decoding.translator import Translation, Translator
+    from transduce.decoding.translator import Translator
 
-DOCUMENTS = (".po", ".pot", ".xlf", ".xliff", ".tmx", ".html", ".htm", ".xhtml", ".srt", ".vtt")  # others are lines
-MEANINGS = {
+# Jobs other than lines: "module:function" that takes a Call.
+TRANSLATE_SHARDS = "transduce.wings.cluster.translate_command:run"
+TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
+FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations don't have all tags and placeholders exactly once",
     "guessed": "translations have tags or placeholders whose place is a guess",
     "numbers": "translations have other numbers than the source",
     "split": "texts have a sentence that was too long and was translated in parts",
-    "long": "texts have something that is too long to be translated, and is as it was",
+    "long": "texts have something that is too long to be translated and was copied",
 }
+MAX_FLAGGED_LINES = 10  # named for each flag
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """What is read from a line, and what is written for it."""
+
+    n_best: int = 1
+    sentences: bool = False  # a line is a text of several sentences
+    alignment: bool = False
+    json: bool = False  # also where there is nothing but a text to write
+
+    @property
+    def is_json(self) -> bool:
+        """Whether a line is written as a JSON object."""
+        return self.json or self.alignment or self.n_best > 1
+
+    def options(self, glossary: Sequence[Term]) -> TranslationOptions:
+        """How to translate the lines."""
+        return TranslationOptions(self.n_best, self.alignment, tuple(glossary), self.sentences)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What `transduce translate` was called with."""
+
+    models: tuple[Path, ...]  # more than one: an ensemble
+    input: str
+    output: Path
+    options: Mapping[str, Any]  # decode.*
+    engine: EngineName
+    format: LineFormat
+    glossary: Path | None
+    redo: bool
+    profile: bool
+    shard: str
+    on: str
+    workers: int | None
+
+    def check_output(self) -> None:
+        """Raise UserError for an output that can't be written, or that is read."""
+        check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
+
+    def read_glossary(self) -> list[Term]:
+        """The terms; none without a glossary."""
+        return resolve_name(READ_GLOSSARY)(str(self.glossary)) if self.glossary else []
+
+    @contextmanager
+    def translator(self) -> "Iterator[Translator]":
+        """The translator, loaded before the block; the time of the block is profiled if asked for."""
+        from transduce.decoding.loading import load  # numpy: too slow for --help
+
+        with profiled(True, TRANSLATE) if self.profile else nullcontext() as profile:
+            with phase("start", whole=True):
+                translator = load(self.models, self.options, engine=self.engine)
+            say(f"Engine: {translator.engine.name}")
+            with phase("files"):
+                yield translator
+        if profile:
+            from transduce.model_folder import read_config
+
+            say_search(profile, [read_config(folder).model for folder in self.models])
 
 
 def translate(
@@ -41,7 +111,7 @@ def translate(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     n_best: int = 1,
-    engine: Choice = "auto",
+    engine: EngineName = "auto",
     sentences: bool = False,
     redo: bool = False,
     json: bool = False,
@@ -53,182 +123,115 @@ def translate(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Translate a document, or a file of lines, or the standard input.
+    """Translate a document, or the lines of a file or of the standard input.
 
-    A document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt) is written as it was, with its texts translated. In
-    any other file, lines in are lines out, in order; a blank line stays blank.
+    A document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt) keeps its form; only its texts are translated. In any
+    other file, line n of the output is the translation of line n of the input. A blank line stays blank.
 
     Args:
         model: A model folder.
         input: The file to translate, possibly compressed unless it is a document; - is the standard input.
-        output: The file to write, which is there when all of it is; - is the standard output.
+        output: The file to write, which appears when it is complete; - is the standard output.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
         beam_size: Hypotheses kept per sentence; 1 is greedy.
-        length_penalty: Alpha of the length penalty; more prefers longer translations.
+        length_penalty: Alpha of the length penalty; a larger one prefers longer translations.
         n_best: Translations per line, best first; more than one is written as JSON lines.
-        engine: What searches: torch is ours, for every model; int8 is ours with products in 8 bits, for every model on
-            a CPU; ctranslate2 is faster, for Transformers on a CPU; auto is that where it is installed, knows the model
-            and translates it as well, otherwise torch.
-        sentences: A line is a text of several sentences, perhaps with tags and placeholders, which are kept.
-        redo: Translate also what is translated already, in a document that holds both languages.
+        engine: torch is our own search, for every model. int8 is the same with 8-bit products on a CPU. ctranslate2 is
+            faster, for Transformers on a CPU. auto is ctranslate2 where it supports the model without loss, else torch.
+        sentences: Split each line into sentences; tags and placeholders are kept.
+        redo: Also translate texts that have a translation, in a document that holds both languages.
         json: Write a JSON object per line, with scores, pieces and flags.
-        alignment: Say in the JSON which words of the line each word of its translation comes from, as spans of
-            characters.
-        glossary: Terms, a source and its translation per line with a TAB between them: where the source of one occurs,
-            its translation does, too.
-        profile: Tell in the end where the time went.
-        shard: Translate a part of the lines, such as 3/16, the third of sixteen; the output is a folder for them all,
-            which `transduce join` makes one file of.
-        on: Translate on Ray: "ray" uses the cores of this machine, or the cluster that RAY_ADDRESS names;
-            ray://HOST:PORT a cluster.
+        alignment: Add to the JSON which words of the line each word of its translation comes from, as character spans.
+        glossary: A file of terms, a source and its translation per line with a TAB between them; they are enforced.
+        profile: Print a time profile at the end.
+        shard: Translate one part of the lines: 3/16 is the third of sixteen. The output is a folder for transduce join.
+        on: Translate on Ray: "ray" uses the cluster of RAY_ADDRESS or this machine; ray://HOST:PORT another cluster.
         workers: On Ray, models that translate at the same time; by default one for each core, or each GPU.
     """
-    given = parse_assignments(assignments)
-    given |= {} if beam_size is None else {"decode.beam_size": beam_size}
-    given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
-    from transduce import model_folder
-    from transduce.decoding.glossary import read_glossary
-    from transduce.decoding.lines import Form
-    from transduce.decoding.loading import load  # too slow for --help
-    from transduce.text.plain import read_lines, suffixes
+    options = parse_assignments(assignments)
+    options |= {} if beam_size is None else {"decode.beam_size": beam_size}
+    options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
+    models, line_format = (model, *map(Path, ensemble)), LineFormat(n_best, sentences, alignment, json)
+    call = Call(models, input, output, options, engine, line_format, glossary, redo, profile, shard, on, workers)
+    _job(call)(call)
 
-    if not shard:
-        check_output(output, [input, *([str(glossary)] if glossary else [])])
-    form = Form(n_best, sentences, alignment, json)
-    suffix, compression = suffixes(input)
-    is_document = suffix in DOCUMENTS
-    if is_document and compression:
-        raise UserError(f"{input} is a compressed document; unpack it first.")
-    if is_document and (json or alignment or n_best > 1 or sentences):
-        raise UserError(
-            f"{input} is a document, which has one translation: "
-            "leave out --json, --alignment, --n-best and --sentences."
-        )
-    if redo and not is_document:
+
+def _job(call: Call) -> Callable[[Call], None]:
+    """What does it; raises UserError for options of another job."""
+    is_document = format_of(call.input).is_document
+    if call.redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
-    if workers is not None and not on:
+    if call.workers is not None and not call.on:
         raise UserError("--workers is for --on ray.")
-    if shard or on:
+    if call.shard or call.on:
         if is_document:
-            raise UserError(f"{input} is one document; leave out --shard and --on, which are for files of lines.")
-        if output == STANDARD_OUTPUT:
-            raise UserError("Say with --output where the translations go: with --shard a folder, with --on a file.")
-        if shard and on:
-            raise UserError("--on ray makes shards by itself: leave out --shard.")
-        if profile:
-            raise UserError("--profile measures one process: leave out --shard and --on.")
-        _scaled((model, *ensemble), given, engine, form, glossary, input, output, shard, on, workers)
-        return
-    if not is_document and input != "-" and (Path(input).is_dir() or not Path(input).exists()):
-        next(iter(read_lines(input)), None)  # which says so, before a model is loaded or an engine is made
-    terms = read_glossary(str(glossary)) if glossary else []
-    folders = [model, *map(Path, ensemble)]
-    with profiled(profile, TRANSLATE) as found:
-        with phase("start", whole=True):
-            content = read_bytes(input) if is_document else b""
-            translator = load(folders, given, engine=engine)
-            data = model_folder.read_config(model).data
-        say(f"Engine: {translator.engine.name}")
-        with phase("files"):
-            if is_document:
-                _document(translator, content, input, output, data, terms, redo=redo)
-            else:
-                write_lines(output, _texts(_lines(translator, input, form, data, terms), form))
-    if found:
-        say_search(found, [model_folder.read_config(folder).model for folder in folders])
+            raise UserError(f"{call.input} is one document; leave out --shard and --on, which are for files of lines.")
+        return resolve_name(TRANSLATE_SHARDS)
+    return resolve_name(TRANSLATE_DOCUMENT) if is_document else translate_lines
 
 
-def _scaled(
-    models: Sequence[Path | str],
-    options: Mapping[str, Any],
-    engine: Choice,
-    form: "Form",
-    glossary: Path | None,
-    input: str,
-    output: Path,
-    shard: str,
-    on: str,
-    workers: int | None,
-) -> None:
-    """One shard, or all of them on Ray."""
-    from transduce.wings.cluster import translating
-    from transduce.wings.cluster.ray_cluster import read_address
-    from transduce.wings.cluster.ray_translating import translate_on_ray
-    from transduce.wings.cluster.shards import read_shard
-
-    job = translating.Job(tuple(map(str, models)), options, engine, form, str(glossary or ""))
-    if on:
-        joined = translate_on_ray(job, input, output, address=read_address(on), workers=workers)
-        say(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {output}")
-        say_flags(joined.flags)
-        return
-    part = read_shard(shard)
-    plan = translating.plan_translation(job, input, output, part.count)
-    if translating.find(output, plan, part):
-        say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
-        return
-    translator = translating.ShardTranslator(job, output, plan)
-    [(begin, end)] = plan.cuts(part)
-    say(f"Shard {part}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
-    say(f"Engine: {translator.engine}")
-    lines = telling(translating.shard_lines(input, begin, end), "lines read")
-    record = translator.translate(part, lines)
-    say(f"Shard {part} is whole: {translating.shard_path(output, plan, part)}")
-    say_flags(record.flags)
+def translate_lines(call: Call) -> None:
+    """Translate the lines of a file or of the standard input."""
+    call.check_output()
+    if call.input != "-" and (Path(call.input).is_dir() or not Path(call.input).exists()):
+        next(iter(read_lines(call.input)), None)  # raises before a model is loaded or an engine is built
+    options = call.format.options(call.read_glossary())
+    with call.translator() as translator:
+        if call.input == "-" and sys.stdin.isatty():
+            say("Type the lines to translate; Ctrl-D behind the last one.")
+        lines = without_byte_order_mark(read_lines(call.input))
+        write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
 
 
-def _document(
-    translator: "Translator",
-    content: bytes,
-    name: str,
-    output: Path,
-    data: DataConfig,
-    terms: "Sequence[Term]",
-    *,
-    redo: bool,
-) -> None:
-    from transduce.decoding.documents import translate_document
-    from transduce.decoding.lines import Flags
-
-    translated = translate_document(
-        translator, content, name, data.source, data.target, redo=redo, glossary=terms, longest=data.max_length
-    )
-    write_bytes(output, translated.content)
-    say(f"{translated.texts:,} texts translated")
-    if not translated.texts and not redo:
-        say("Nothing in it lacks a translation; --redo translates what has one already.")
-    flags = Flags()
-    for line, found in translated.flagged:
-        flags.note(found, line)
-    say_flags(flags)
-
-
-def _lines(
-    translator: "Translator", input: str, form: "Form", data: DataConfig, terms: "Sequence[Term]"
-) -> "Iterator[Translation]":
-    """The translations of lines; data: what the model was trained on."""
-    from transduce.decoding.lines import translate_all
-    from transduce.text.plain import read_lines, without_byte_order_mark
-
-    if input == "-" and sys.stdin.isatty():
-        say("Type the lines to translate; Ctrl-D behind the last one.")
-    return translate_all(translator, without_byte_order_mark(read_lines(input)), form, data, terms)
-
-
-def _texts(translations: "Iterable[Translation]", form: "Form") -> Iterator[str]:
-    """The lines to write, while telling how far it is and at the end which need a look."""
-    from transduce.decoding.lines import Flags, written
-
+def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
+    """The lines to write; prints the progress, and at the end which lines need a look."""
     flags = Flags()
     for number, translation in enumerate(telling(translations, "lines translated"), 1):
-        flags.note(translation.flags, number)
-        yield written(translation, form)
-    say_flags(flags)
+        flags.add(translation.flags, number)
+        yield written(translation, line_format)
+    flags.say()
 
 
-def say_flags(flags: "Flags") -> None:
-    """How many texts need a look, why, and in which lines the first of them are."""
-    for flag, count in flags.counts.items():
-        lines = flags.lines[flag]
-        some = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
-        say(f"{count:,} {MEANINGS[flag]}: line{'s' * (count > 1)} {some}")
+def written(translation: Translation, line_format: LineFormat) -> str:
+    """A translation as the line to write, without its line feed."""
+    if not line_format.is_json:
+        return translation.text
+    fields = _json_fields(dataclasses.asdict(translation), line_format.alignment)
+    return json_format.dumps(fields, ensure_ascii=False)
+
+
+def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
+    """The fields of a translation and of its alternatives; links only with `alignment`, under that name."""
+    links = translation.pop("links")
+    if alignment:
+        translation["alignment"] = [link._asdict() for link in links]
+    translation["alternatives"] = [_json_fields(each, alignment) for each in translation["alternatives"]]
+    return translation
+
+
+@dataclass
+class Flags:
+    """Lines that need a look: how many by flag, and the first of them."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, flags: Iterable[str], line: int) -> None:
+        """Count the flags of a line."""
+        for flag in flags:
+            self.counts[flag] = self.counts.get(flag, 0) + 1
+            if len(numbers := self.lines.setdefault(flag, [])) < MAX_FLAGGED_LINES:
+                numbers.append(line)
+
+    def extend(self, later: Self) -> None:
+        """Count those of lines that follow."""
+        for flag, number in later.counts.items():
+            self.counts[flag] = self.counts.get(flag, 0) + number
+            self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
+
+    def say(self) -> None:
+        """Print how many texts need a look, why, and the first of their lines."""
+        for flag, count in self.counts.items():
+            lines = self.lines[flag]
+            numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
+            say(f"{count:,} {FLAG_MEANINGS[flag]}: line{'s' if count > 1 else ''} {numbers}")

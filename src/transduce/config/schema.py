@@ -17,31 +17,13 @@ from typing import Any, Literal, NamedTuple
 
 import tomli_w
 
+from transduce.config.families import FAMILIES, READ_BY
 from transduce.system.errors import UserError
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 # What models see instead of placeholders (corpus/stand_ins.py): Unicode keeps these for use inside of programs.
 STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 FORMAT = 1  # of model folders; a newer one is refused
-
-READ_BY = {  # options that some kinds of models know nothing of
-    "model.window": ("transformer",),
-    "model.experts": ("transformer",),
-    "model.experts_per_token": ("transformer",),
-    "model.expert_layers": ("transformer",),
-    "model.norm": ("transformer",),
-    "model.d_k": ("transformer",),
-    "model.d_v": ("transformer",),
-    "model.attention_dropout": ("transformer",),
-    "model.activation": ("transformer",),
-    "model.output_bias": ("transformer",),
-    "model.attention": ("transformer", "recurrent"),
-    "model.positions": ("transformer", "convolutional"),
-    "model.cell": ("recurrent",),
-    "model.kernel_size": ("convolutional", "bytenet"),
-    "model.convolutions": ("convolutional",),
-    "train.shard": ("transformer",),
-}
 
 Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
 
@@ -57,7 +39,7 @@ def option(
 class ModelConfig:
     """The shape of a model (Table 3 of the paper)."""
 
-    kind: Literal["transformer", "recurrent", "convolutional", "bytenet"] = option(
+    kind: Literal[tuple(FAMILIES)] = option(  # type: ignore[valid-type]  # the registry is the list of names
         "transformer", "family of the model", paper="transformer"
     )
     vocab_size: int = option(
@@ -202,6 +184,11 @@ class DecodeConfig:
     max_extra_tokens: int = option(50, "a translation's length may exceed the source's by", unit="tokens", paper="50")
     max_tokens: int = option(4096, "source tokens of all hypotheses translated at once", unit="tokens", least=1)
     shortlist: bool = option(False, "the fast engine chooses from pieces that went with the source's in training")
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
+    return ((5 + length) / 6) ** alpha
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,54 @@
-"""Which words of a source the words of its translation come from, by where the model looked when it wrote them.
+"""Which words of a source the words of its translation come from, by the attention when they were predicted.
 
 Dimensions: s = source pieces, t = target pieces.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.decoding.types import Engine, Hypothesis, Link, Translation
 from transduce.decoding.words import words
 from transduce.tokens.spans import Span
 
-SHARE = 1 / 3
+if TYPE_CHECKING:
+    from transduce.tokens.tokenizer import Tokenizer
 
-Weights = NDArray[np.float32]  # (t, s): where each token of a translation looked in its source, without EOS
+LINK_SHARE = 1 / 3  # of a target word's attention to source words: what makes a link beside the strongest one
 
 
-class Link(NamedTuple):
-    """A word of a source and one of its translation; spans in code points."""
+def align(
+    engine: Engine,
+    tokenizer: "Tokenizer",
+    texts: Sequence[str],
+    sources: Sequence[Sequence[int]],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    translations: Sequence[Translation],
+    batched: Callable[[Engine, list[int]], Iterable[list[int]]],
+) -> list[Translation]:
+    """The translations and their alternatives, with links; hypotheses: those of each sentence, in the same order.
 
-    source: Span
-    target: Span
-    weight: float  # how much of the attention of the target's word the source's word had, from 0 to 1
+    batched: the indices of pairs with these lengths, in batches for an engine.
+    """
+    rows = [(i, hypothesis.tokens) for i, ranked in enumerate(hypotheses) for hypothesis in ranked]
+    weights: dict[int, NDArray[np.float32]] = {}
+    for batch in batched(engine, [max(len(sources[i]), len(tokens)) + 1 for i, tokens in rows]):
+        pairs = [rows[row] for row in batch]
+        attention = engine.attention([sources[i] for i, _ in pairs], [tokens for _, tokens in pairs])
+        weights.update(zip(batch, attention, strict=True))
+    spans = [tokenizer.source_spans(*pair) for pair in zip(texts, sources, strict=True)]
+    order = iter(range(len(rows)))
+
+    def linked(translation: Translation) -> Translation:
+        row = next(order)
+        i, tokens = rows[row]
+        target_spans = tokenizer.target_spans(tokens)
+        return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, target_spans))
+
+    return [replace(linked(best), alternatives=tuple(map(linked, best.alternatives))) for best in translations]
 
 
 def find_links(
@@ -32,16 +58,16 @@ def find_links(
     target: str,
     target_spans: Sequence[Span],
 ) -> tuple[Link, ...]:
-    """For each word of the translation the source's words that it looked at most, in the order of the translation.
+    """Link each word of the translation to the source words that it attended to most, in the order of the translation.
 
-    weights (t, s): what each piece looked at when it was predicted. What is missing from 1 went to the end of the
-    sentence and to spaces. A word that looked at nothing has no link.
+    weights (t, s): the attention of each piece when it was predicted. What is missing from 1 went to EOS and to spaces.
+    A word without attention to words has no link.
     """
     # In scripts without spaces each piece is a word.
-    read, written = (
+    source_words, target_words = (
         words(text, {begin for begin, _ in spans}) for text, spans in ((source, source_spans), (target, target_spans))
     )
-    return link_words(weights, read, source_spans, written, target_spans)
+    return link_words(weights, source_words, source_spans, target_words, target_spans)
 
 
 def link_words(
@@ -50,23 +76,23 @@ def link_words(
     source_spans: Sequence[Span],
     target: Sequence[Span],
     target_spans: Sequence[Span],
-    share: float = SHARE,
+    share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """The same of words that are given; share: of what a word looked at, what is a link beside the best one."""
+    """The same for these words; share: as LINK_SHARE."""
     if not source or not target:
         return ()
-    read, written = _shares(source, source_spans), _shares(target, target_spans)
-    written = written / np.maximum(written.sum(axis=1, keepdims=True), 1e-9)
-    found = written @ weights @ read.T  # (target words, source words)
-    most, total = found.max(axis=1, keepdims=True), found.sum(axis=1, keepdims=True)
-    chosen = ((found == most) | (found >= share * total)) & (found > 0)
-    return tuple(Link(source[j], target[i], round(float(found[i, j]), 4)) for i, j in np.argwhere(chosen).tolist())
+    in_source, in_target = _shares(source, source_spans), _shares(target, target_spans)
+    in_target = in_target / np.maximum(in_target.sum(axis=1, keepdims=True), 1e-9)
+    attention = in_target @ weights @ in_source.T  # (target words, source words)
+    strongest, total = attention.max(axis=1, keepdims=True), attention.sum(axis=1, keepdims=True)
+    linked = ((attention == strongest) | (attention >= share * total)) & (attention > 0)
+    return tuple(Link(source[j], target[i], round(float(attention[i, j]), 4)) for i, j in np.argwhere(linked).tolist())
 
 
-def _shares(found: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:
-    """(words, pieces): how much of each piece is in each word; a piece of no characters goes to where it stands."""
+def _shares(words_: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:
+    """(words, pieces): the share of each piece in each word; an empty piece belongs to the word at its place."""
     begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
-    first, last = np.array(found, dtype=np.int64).T[:, :, None]
-    common = np.minimum(np.maximum(end, begin + 1), last) - np.maximum(begin, first)
-    shares = np.maximum(common, 0).astype(np.float64)
+    first, last = np.array(words_, dtype=np.int64).T[:, :, None]
+    overlap = np.minimum(np.maximum(end, begin + 1), last) - np.maximum(begin, first)
+    shares = np.maximum(overlap, 0).astype(np.float64)
     return shares / np.maximum(shares.sum(axis=0), 1)

@@ -5,20 +5,21 @@ m = complete hypotheses kept per sentence, v = vocabulary, n = tokens so far, BO
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from transduce.config.schema import BOS, EOS, PAD, UNK
-from transduce.decoding.engines.engine import Hypothesis, penalty
+from transduce.config.schema import length_penalty as penalty
 from transduce.decoding.stepper import Stepper
+from transduce.decoding.types import Hypothesis, Selector, TokenFilter
 from transduce.model.seq2seq import select
 from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):
-    """Where the search stands; places that nothing has taken yet score -inf."""
+    """The state of the search; unused places score -inf."""
 
     log_probs: Tensor  # (b, w) of the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
@@ -28,7 +29,7 @@ class Beam(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The continuations that a step chose from: up to 2k, best first, c in number."""
+    """A step's candidates: up to 2k continuations, best first, c in number."""
 
     log_probs: Tensor  # (b, c) of the hypotheses that they make
     parents: Tensor  # (b, c) the open hypothesis that each continues, by its place
@@ -37,39 +38,7 @@ class Expansion(NamedTuple):
     ended: Tensor  # (b, k) scores of those among the k best that are complete; -inf of others
 
 
-Watcher = Callable[[Expansion], None]  # is told of every step, of the sentences not yet done at its start
-
-
-class Filter(Protocol):
-    """What may follow, beyond what the model says; nothing is normalised anew."""
-
-    def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
-        """tokens (b, w, n), BOS first; overwrite log_probs (b, w, v) of the next with -inf where it may not stand."""
-        ...
-
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only."""
-        ...
-
-
-class Choice(Protocol):
-    """What a search goes on with, where that is not what is most probable."""
-
-    @property
-    def beam_size(self) -> int:
-        """The open hypotheses that it needs for a sentence."""
-        ...
-
-    def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """tokens (b, w, n), BOS first, log-probabilities (b, w * v) of all continuations -> those to go on with.
-
-        Their values and places (b, 2k): first up to k that end, then up to k that don't, -inf where there are fewer.
-        """
-        ...
-
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only."""
-        ...
+Watcher = Callable[[Expansion], None]  # called with every step's candidates, of the sentences not yet done at its start
 
 
 @phase("search")
@@ -81,32 +50,32 @@ def beam_search(
     beam_size: int = 4,
     length_penalty: float = 0.6,
     n_best: int | None = None,
-    only: Filter | None = None,
-    watch: Watcher | None = None,
-    choose: Choice | None = None,
+    token_filter: TokenFilter | None = None,
+    on_step: Watcher | None = None,
+    selector: Selector | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n_best (by default beam_size) best translations that the beam finds of every sentence, best first.
+    """The n_best (by default beam_size) best translations of every sentence, best first.
 
     max_lengths: the longest translation allowed for each sentence, EOS not counted; there a hypothesis is made to
-    end. A sentence is done when nothing open can become one of its n_best, so a smaller n_best finds the same
-    hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. only: a filter on
-    what may follow. watch: who wants to see what every step chose from. choose: what decides, instead of
-    probability alone, which hypotheses are kept; it needs a beam of its own size.
+    end. A sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best finds the same
+    hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. token_filter:
+    what may follow. on_step: called with every step's candidates. selector: decides, instead of probability alone,
+    which hypotheses are kept; its own beam size replaces beam_size.
     """
-    wanted = min(n_best or beam_size, beam_size)
-    beam_size = choose.beam_size if choose else beam_size
+    kept = min(n_best or beam_size, beam_size)
+    beam_size = selector.beam_size if selector else beam_size
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     sentences = list(range(len(max_lengths)))  # those not yet done, by their place in the results
-    beam = _start(max_lengths, wanted, step.device)
+    beam = _start(max_lengths, kept, step.device)
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape
         log_probs = step(beam.tokens[:, :, -1].flatten()).unflatten(0, (b, w))
-        if only is not None:
-            only(beam.tokens, log_probs)
+        if token_filter is not None:
+            token_filter(beam.tokens, log_probs)
         _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
-        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), choose)
-        if watch is not None:
-            watch(expansion)
+        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), selector)
+        if on_step is not None:
+            on_step(expansion)
         done = _done(beam, length, beam_size, length_penalty).tolist()  # a step's only wait for the device
         for i in range(b):
             if done[i]:
@@ -119,43 +88,45 @@ def beam_search(
         if any(done):
             sentences = [sentences[i] for i in range(b) if not done[i]]
             beam = select(beam, going_on)
-            if only is not None:
-                only.keep(going_on)
-            if choose is not None:
-                choose.keep(going_on)
-            step.keep(rows, going_on)
+            if token_filter is not None:
+                token_filter.select(going_on)
+            if selector is not None:
+                selector.select(going_on)
+            step.reorder(rows, going_on)
         elif beam_size > 1:  # a greedy search's rows stay where they are
-            step.keep(rows)
+            step.reorder(rows)
     return results
 
 
-def _start(max_lengths: Sequence[int], wanted: int, device: torch.device) -> Beam:
+def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
     """One open hypothesis per sentence, BOS, and no complete one."""
     b = len(max_lengths)
     return Beam(
         log_probs=torch.zeros(b, 1, device=device),
         tokens=torch.full((b, 1, 1), BOS, device=device),
-        scores=torch.full((b, wanted), -torch.inf, device=device),
-        complete=torch.full((b, wanted, 1), PAD, device=device),
+        scores=torch.full((b, kept), -torch.inf, device=device),
+        complete=torch.full((b, kept, 1), PAD, device=device),
         limits=torch.tensor(list(max_lengths), device=device),
     )
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Overwrite (b, w, v): never PAD, BOS or UNK, and nothing but EOS where `full` (b,)."""
+    """Set (b, w, v) to -inf for PAD, BOS and UNK, and where `full` (b,) for all but EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
 
 
-def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float, choose: Choice | None) -> tuple[Beam, Expansion]:
-    """log_probs (b, w, v) of the next token -> the beam a token later, and what it was chosen from."""
+def _advance(
+    beam: Beam, log_probs: Tensor, k: int, divisor: float, selector: Selector | None
+) -> tuple[Beam, Expansion]:
+    """log_probs (b, w, v) of the next token -> the beam a token later, and its candidates."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
-    if choose is None:
+    if selector is None:
         values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, for k of them may be complete
     else:
-        values, index = choose(beam.tokens, totals, k)
+        values, index = selector(beam.tokens, totals, k)
     parents, words = index // vocab_size, index % vocab_size
     tokens = torch.cat((_pick(beam.tokens, parents), words[..., None]), dim=-1)  # (b, 2k, n + 1)
     ends = words == EOS
@@ -173,10 +144,10 @@ def _advance(beam: Beam, log_probs: Tensor, k: int, divisor: float, choose: Choi
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """(b,): nothing open can still become one of the complete hypotheses that are kept.
+    """(b,): no open hypothesis can still become one of the complete hypotheses that are kept.
 
-    Log-probabilities only fall, so an open hypothesis scores at most what it has over the largest divisor to come:
-    that of the longest translation, or of the next token for alpha < 0.
+    Log-probabilities only fall, so an open hypothesis scores at most its log-probability over the largest divisor to
+    come: that of the longest translation, or of the next token for alpha < 0.
     """
     if beam_size == 1:  # greedy: the first end is the end
         return beam.scores[:, 0] > -torch.inf
@@ -186,11 +157,11 @@ def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
 
 
 def _pick(tokens: Tensor, index: Tensor) -> Tensor:
-    """tokens (b, w, n), index (b, c) -> (b, c, n): for every sentence the rows that its index names."""
+    """tokens (b, w, n), index (b, c) -> (b, c, n): each sentence's rows by its index."""
     return tokens.gather(1, index[..., None].expand(-1, -1, tokens.size(-1)))
 
 
 def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """scores (m,), complete (m, n) of one sentence, without the places that nothing has taken."""
+    """scores (m,), complete (m, n) of one sentence, without unused places."""
     rows = zip(scores.tolist(), complete.tolist(), strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

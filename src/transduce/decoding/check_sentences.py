@@ -1,4 +1,4 @@
-"""The sentences that two engines are compared on: what a model's training held out."""
+"""The sentences on which two engines are compared: held out from the model's training."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,22 +6,22 @@ from pathlib import Path
 from transduce import model_folder
 from transduce.preparation.prepare import VALID
 from transduce.text.pairs import Origin, Pair, read_pairs
-from transduce.wings.demo.phrasebook.sampling import sentences
 
 PHRASEBOOK = "the phrasebook"
+SENTENCES = Path(__file__).with_suffix(".tsv")  # 1,000 pairs, English and German: sentences(1000, seed=1) of the demo
 
 
-def held_out(folder: Path, most: int) -> list[Pair]:
-    """What the training of a model held out; where that is gone, sentences of the phrasebook, English to German."""
+def held_out(folder: Path, count: int) -> list[Pair]:
+    """Pairs that a model's training held out; where they are gone, pairs of the phrasebook."""
     file = folder / model_folder.DATA / VALID
     if file.is_file() and file.stat().st_size:
-        return list(islice(read_pairs([str(file)]), most))
-    return phrases(most)
+        return list(islice(read_pairs([str(file)]), count))
+    return phrases(count)
 
 
 def phrases(count: int) -> list[Pair]:
-    """Sentences of the phrasebook, always the same."""
+    """Up to 1,000 pairs of the phrasebook, English to German, always the same."""
     return [
-        Pair(example.english, example.german, Origin(PHRASEBOOK, number))
-        for number, example in enumerate(sentences(count, seed=1), start=1)
+        pair._replace(origin=Origin(PHRASEBOOK, pair.origin.line))
+        for pair in islice(read_pairs([str(SENTENCES)]), count)
     ]

@@ -26,8 +26,8 @@ class Stepper(Protocol):
         """(r,) the last token of every row -> (r, v) log-probabilities of the next, which search may overwrite."""
         ...
 
-    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Go on with the given rows, in this order, and if given with only these sentences."""
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Go on with these rows, in this order; sentences: with only these."""
         ...
 
 
@@ -48,7 +48,7 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) -> (r, v); at the first call a row per sentence is enough, `keep` makes more of them."""
+        """(r,) -> (r, v); at the first call a row per sentence is enough, `reorder` makes more of them."""
         count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
@@ -58,7 +58,7 @@ class ModelStepper:
 
     @phase("decode")
     @torch.inference_mode()
-    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Rows of the states, sentences of the memories."""
         self.states = [select(state, rows) for state in self.states]
         if sentences is not None:

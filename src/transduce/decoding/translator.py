@@ -1,57 +1,48 @@
-"""From text to text: translations, and the probability of given ones.
+"""The door to decoding: texts in, translations out, and the probability of given translations.
 
-A text is one line. Lines in are lines out, in order; how they are sorted and batched on the way changes nothing.
+`translate` has three steps, which a server takes one by one: `plan` takes texts apart into sentences,
+`translate_sentences` has the engine search them, and `Plan.assemble` puts the texts together. If each text is one
+sentence with nothing to mask, the second step is enough. Sorting and batching of sentences changes nothing.
 """
 
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import count, islice, repeat
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.alignment import Link, Weights, find_links
-from transduce.decoding.engines.ct2.engine import POSITIONS
-from transduce.decoding.engines.engine import Edges, Engine, Found, Hypothesis, Request, Terms, Wanted, penalty
-from transduce.decoding.glossary import Glossary, Term, edges, holds, in_pieces
+from transduce.decoding.alignment import align
+from transduce.decoding.registry import ENFORCE_GLOSSARY
+from transduce.decoding.scoring import score_pairs
+from transduce.decoding.types import (
+    BLANK,
+    CUT,
+    PLAIN,
+    Constraints,
+    Engine,
+    Feature,
+    Hypothesis,
+    NBestLists,
+    Request,
+    Scored,
+    Sentences,
+    Term,
+    Translation,
+    TranslationOptions,
+    engine_with,
+)
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
+from transduce.text.inline import TextKind
 from transduce.tokens.tokenizer import Tokenizer
 
-CUT = "cut"  # flag: the translation reached the length limit, where it was made to end
-CHUNK = 4096  # lines that a stream is sorted within: enough that little of a batch is padding
+if TYPE_CHECKING:
+    from transduce.decoding.plan import Plan
 
-
-@dataclass(frozen=True)
-class Translation:
-    """What a user gets for a line."""
-
-    text: str
-    score: float  # log-probability / length penalty; 0 for a blank line
-    tokens: tuple[str, ...]  # pieces of the target, to show to people
-    alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # CUT
-    links: tuple[Link, ...] = ()  # of its words to those of the source, where that was asked for
-
-
-class Scored(NamedTuple):
-    """How probable a given translation is."""
-
-    log_prob: float  # ln p(target | source), its end included
-    num_tokens: int  # pieces, EOS counted
-    score: float  # log_prob / length penalty, comparable with Translation.score
-
-
-BLANK = Translation("", 0.0, ())
-
-
-class _Lines(NamedTuple):
-    """Texts that are not blank, each once."""
-
-    texts: list[str]
-    sources: list[list[int]]  # their ids
-    numbers: list[int]  # by which a complaint names them
+CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
 
 
 class Translator:
@@ -62,11 +53,21 @@ class Translator:
         engine: Engine,
         tokenizer: Tokenizer,
         config: DecodeConfig | None = None,
-        own: Callable[[], Engine] | None = None,
+        *,
+        fallback: Callable[[], Engine] | None = None,
+        language: str = "en",
+        max_length: int | None = None,
     ):
-        """own: what makes an engine for the same model that obeys a glossary, where `engine` does not."""
+        """fallback: opens an engine for the same model that supports what `engine` does not.
+
+        language: the code of the source's language, by which texts are split into sentences. max_length: the tokens of
+        the longest sentence to translate as a whole when texts are split, such as those that the model was trained on.
+        """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
-        self._own = functools.cache(own) if own else None
+        self.language, self.max_length = language, max_length
+        self._fallback = functools.cache(fallback) if fallback else None
+        # Of a sentence: sources have EOS behind it, and the decoder's input BOS before it.
+        self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
     def with_beam_size(self, beam_size: int) -> "Translator":
         """The same, with another beam."""
@@ -81,234 +82,197 @@ class Translator:
         n_best: int = 1,
         align: bool = False,
         glossary: Sequence[Term] = (),
-        numbers: Sequence[int] | None = None,
+        sentences: bool = False,
     ) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 other texts.
 
-        align: say of each word of a translation which words of its source it comes from (`Translation.links`).
-        glossary: where the source of an entry occurs in a text, every translation holds its target.
+        align: link each word of a translation to the words of its source (`Translation.links`). glossary: where the
+        source of a term occurs in a text, every translation contains its target. sentences: a text has any number of
+        sentences and paragraphs, perhaps with tags and placeholders, which are kept; otherwise it is one sentence, of
+        which a model that was trained on masked placeholders sees them masked, too.
 
-        A blank text has an empty translation, which no model is asked for. Raises UserError that names the text by its
-        number, from 1 unless `numbers` are given, if it holds a line break, is longer than the model's positions or has
-        terms that are; if n_best exceeds the beam, or for a glossary that the engine can't obey.
+        A blank text has an empty translation and never reaches the model. Raises UserError that names the text by its
+        number, from 1, if it contains a line break without `sentences`, is longer than the model's positions or has
+        terms that are; if n_best exceeds the beam, or if no engine of the model supports what the options ask for.
         """
         texts = _as_list(texts)
-        return self._translate(texts, n_best, numbers or range(1, len(texts) + 1), align, Glossary(glossary))
+        options = TranslationOptions(n_best, align, tuple(glossary), sentences)
+        return self._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_lines(
         self,
         lines: Iterable[str],
+        options: TranslationOptions = PLAIN,
         *,
-        n_best: int = 1,
-        align: bool = False,
-        glossary: Sequence[Term] = (),
-        first: int = 1,
+        kinds: Iterable[TextKind] | None = None,
+        numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """The same for a stream of any length, some thousand lines at a time, numbered from `first` in what it raises.
+        """The same for a stream of any length; kinds: of the texts of a document; numbers: of the lines in messages.
 
-        What is translated together is CHUNK lines, so that a part of a file that begins with a whole number of them
-        has the translations that it has within the file, to the last bit.
+        CHUNK_LINES lines are translated together, so that a part of a file that begins with a whole number of them has
+        the same translations as within the file, to the last bit.
         """
-        stream, terms = iter(lines), Glossary(glossary)
-        while chunk := list(islice(stream, CHUNK)):
-            yield from self._translate(chunk, n_best, range(first, first + len(chunk)), align, terms)
-            first += len(chunk)
+        stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
+        while chunk := list(islice(stream, CHUNK_LINES)):
+            texts, their_kinds, their_numbers = zip(*chunk, strict=True)
+            yield from self._translate(list(texts), options, their_kinds if kinds else None, their_numbers)
+
+    def _translate(
+        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
+    ) -> list[Translation]:
+        if not (options.sentences or kinds or self.tokenizer.has_stand_ins):
+            return self.translate_sentences(texts, options, numbers)
+        plan = self.plan(texts, options, kinds=kinds)
+        return plan.assemble(plan.translate(self.translate_sentences, numbers))
+
+    def plan(
+        self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
+    ) -> "Plan":
+        """The sentences of texts, to be translated in any way, and what puts the texts together again."""
+        from transduce.decoding.plan import Plan  # too slow for a line
+
+        limits = [self.max_length if options.sentences else None, self._max_tokens]
+        return Plan(
+            texts,
+            self.language if options.sentences else None,
+            options=options,
+            kinds=kinds,
+            lengths=self.lengths,
+            max_length=min((limit for limit in limits if limit), default=None),
+            stand_ins=self.tokenizer.has_stand_ins,
+            beam_size=self.config.beam_size,
+            can_align="attention" in self.engine.supports,
+        )
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, EOS not counted."""
+        return list(map(len, self.tokenizer.encode_source(texts)))
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
-        """How probable each target is as the translation of its source, by forced decoding with the engine.
+        """How probable each target is as the translation of its source, one sentence each, by forced decoding.
 
-        A target is split into pieces as the tokenizer does it; a search may have found the same text in other pieces,
-        and then reported the score of those. A blank pair has probability 1, as in translation. Raises UserError as
-        `translate` does, and for unequal numbers of sources and targets.
+        A target is split into pieces by the tokenizer; a search may have reported the score of other pieces of the same
+        text. A blank pair has probability 1. A model that was trained on masked placeholders sees them masked if both
+        sides have the same. Raises UserError as `translate` does, and for unequal numbers of sources and targets.
         """
+        if self.tokenizer.has_stand_ins and len(sources) == len(targets):
+            from transduce.text.placeholder_tokens import both  # too slow for a line
+
+            masked = [both(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            sources, targets = [source for source, _ in masked], [target for _, target in masked]
+        return self.score_sentences(sources, targets)
+
+    def score_sentences(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
+        """The same for sentences as they stand: nothing is masked."""
         sources, targets = _as_list(sources), _as_list(targets)
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
-        every = range(1, len(sources) + 1)
-        _check_lines(sources, every)
-        _check_lines(targets, every)
-        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
-        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
-        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
-        numbers = [every[i] for i in places]
-        self._check_lengths("Source", source_ids, numbers)
-        self._check_lengths("Target", target_ids, numbers)
-        scored = [Scored(0.0, 0, 0.0)] * len(sources)
-        lengths = [max(len(source), len(target)) + 1 for source, target in zip(source_ids, target_ids, strict=True)]
-        for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
-            found = self.engine.log_probs([source_ids[i] for i in batch], [target_ids[i] for i in batch])
-            for i, log_prob in zip(batch, found, strict=True):
-                length = len(target_ids[i]) + 1
-                scored[places[i]] = Scored(log_prob, length, log_prob / penalty(length, self.config.length_penalty))
-        return scored
+        for texts in (sources, targets):
+            _check_lines(texts, range(1, len(texts) + 1))
+        alpha, pairs = self.config.length_penalty, (sources, targets)
+        return score_pairs(self.engine, self.tokenizer, *pairs, alpha, self._batches, self._check_lengths)
 
     @phase("text")
-    def _translate(
-        self, texts: list[str], n_best: int, numbers: Sequence[int], align: bool, glossary: Glossary
+    def translate_sentences(
+        self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """numbers: those of the texts in what is raised."""
+        """Translations of sentences as they stand: nothing is split or masked.
+
+        numbers: those of the sentences in messages; from 1 by default. Raises UserError as `translate` does.
+        """
+        sentences, n_best = _as_list(sentences), options.n_best
+        numbers = numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
-        _check_lines(texts, numbers)
+        _check_lines(sentences, numbers)
         places: dict[str, int] = {}  # of what is not blank; what is repeated is searched once
-        for place, text in enumerate(texts):
+        for place, text in enumerate(sentences):
             if text.strip():
                 places.setdefault(text, place)
-        distinct = list(places)
-        sources = self.tokenizer.encode_source(distinct)
-        lines = _Lines(distinct, sources, [numbers[place] for place in places.values()])
-        self._check_lengths("Source", sources, lines.numbers)
-        found = self._obeying(glossary, lines, self._search(self.engine, distinct, sources, n_best), n_best)
-        by_text = self._by_text(found)
-        limits = [self._limit(len(source)) for source in sources]
-        translations = self._translations(by_text, limits)
-        if align:
-            translations = self._aligned(distinct, sources, [[*each.values()] for each in by_text], translations)
-        translated = dict(zip(distinct, translations, strict=True))
-        return [translated.get(text, BLANK) for text in texts]
+        texts = list(places)
+        distinct = Sentences(texts, self.tokenizer.encode_source(texts), [numbers[place] for place in places.values()])
+        self._check_lengths("Source", distinct.sources, distinct.numbers)
+        aligner = self.engine_for("attention") if options.align else None
+        n_best_lists = self.search(self.engine, distinct, n_best)
+        if options.glossary:
+            n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
+        hypotheses = self._distinct(n_best_lists)
+        limits = [self.limit(source) for source in distinct.sources]
+        translations = [self._ranked(*each) for each in zip(hypotheses, limits, strict=True)]
+        if aligner:
+            ranked = [list(each.values()) for each in hypotheses]
+            translations = align(aligner, self.tokenizer, texts, distinct.sources, ranked, translations, self._batches)
+        translated = dict(zip(texts, translations, strict=True))
+        return [translated.get(text, BLANK) for text in sentences]
 
-    def _search(
-        self,
-        engine: Engine,
-        texts: list[str],
-        sources: list[list[int]],
-        n_best: int,
-        wanted: list[list[Wanted]] | None = None,
-    ) -> Found:
-        """The best hypotheses of each text, with what is wanted of each."""
-        lengths = [len(source) + 1 for source in sources]
-        if wanted:  # the beam grows with them
-            lengths = [
-                n * (1 + sum(len(term.ways[0]) for term in each)) for n, each in zip(lengths, wanted, strict=True)
-            ]
-        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
-        requests = [self.request([texts[i] for i in batch], [sources[i] for i in batch]) for batch in together]
-        if wanted:
-            terms = (Terms([wanted[i] for i in batch], self._edges) for batch in together)
-            requests = [request._replace(terms=each) for request, each in zip(requests, terms, strict=True)]
-        found: Found = [[]] * len(texts)
+    def search(
+        self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
+    ) -> NBestLists:
+        """The best hypotheses of each sentence."""
+        lengths = [len(source) + 1 for source in sentences.sources]
+        if constraints:
+            lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
+        together = list(self._batches(engine, lengths))
+        requests = [self.request(sentences, batch, constraints) for batch in together]
+        n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
-            for i, each in zip(batch, hypotheses, strict=True):
-                found[i] = each
-        return found
+            for i, best in zip(batch, hypotheses, strict=True):
+                n_best_lists[i] = best
+        return n_best_lists
 
-    def _obeying(self, glossary: Glossary, lines: _Lines, found: Found, n_best: int) -> Found:
-        """What was found freely, where it holds the terms; elsewhere what is found with them."""
-        asked = {i: targets for i, text in enumerate(lines.texts) if (targets := glossary.targets(text))}
-        kept = {i: [each for each in found[i] if self._holds(each.tokens, targets)] for i, targets in asked.items()}
-        lacking = [i for i in asked if len(kept[i]) < len(found[i])]
-        if not lacking:
-            return found
-        wanted = [[in_pieces(self.tokenizer, target) for target in asked[i]] for i in lacking]
-        for i, each in zip(lacking, wanted, strict=True):
-            if sum(len(term.ways[0]) for term in each) > self._limit(len(lines.sources[i])):
-                raise UserError(
-                    f"Text {lines.numbers[i]}: what the glossary asks for ({', '.join(asked[i])}) is longer than its "
-                    "translation may be; give shorter terms, or raise decode.max_extra_tokens."
-                )
-        texts, sources = [lines.texts[i] for i in lacking], [lines.sources[i] for i in lacking]
-        again = self._search(self._engine_for_terms(), texts, sources, n_best, wanted)
-        better = {i: _merged(kept[i], each, n_best) for i, each in zip(lacking, again, strict=True)}
-        return [better.get(i, each) for i, each in enumerate(found)]
+    def request(self, sentences: Sentences, batch: Sequence[int], constraints: Constraints | None = None) -> Request:
+        """The request by which an engine searches some of the sentences together."""
+        sources = [sentences.sources[i] for i in batch]
+        limits = list(map(self.limit, sources))
+        selector = functools.partial(constraints.select(batch).selector, limits) if constraints else None
+        return Request([sentences.texts[i] for i in batch], sources, limits, selector)
 
-    def _holds(self, tokens: list[int], targets: list[str]) -> bool:
-        [text] = self.tokenizer.decode([tokens])
-        return all(holds(text, target) for target in targets)
+    def limit(self, source: Sequence[int]) -> int:
+        """The longest translation of a source in tokens, EOS not counted."""
+        limit = len(source) + self.config.max_extra_tokens
+        return limit if self._max_tokens is None else min(limit, self._max_tokens)
 
-    def _engine_for_terms(self) -> Engine:
-        if self.engine.takes_terms:
-            return self.engine
-        if self._own is None:
-            raise UserError(f"The engine {self.engine.name} can't obey a glossary; use --engine torch.")
-        return self._own()
+    def _batches(self, engine: Engine, lengths: Sequence[int]) -> Iterator[list[int]]:
+        return batches(lengths, engine.budget(self.config, sum(lengths)))
 
-    @functools.cached_property
-    def _edges(self) -> Edges:
-        return edges(self.tokenizer)
+    def engine_for(self, feature: Feature) -> Engine:
+        """The engine, or where it lacks a feature, one for the same model; raises UserError if there is none."""
+        return engine_with(feature, self.engine, self._fallback)
 
-    def request(self, texts: list[str], sources: list[list[int]]) -> Request:
-        """What to ask an engine for, of texts and their ids."""
-        return Request(texts, sources, [self._limit(len(source)) for source in sources])
-
-    def _by_text(self, found: Found) -> list[dict[str, Hypothesis]]:
-        """Each sentence's hypotheses by their texts: of the same text in several ways of pieces, the most probable."""
-        texts = iter(self.tokenizer.decode([hypothesis.tokens for each in found for hypothesis in each]))
-        by_text: list[dict[str, Hypothesis]] = [{} for _ in found]
-        for kept, hypotheses in zip(by_text, found, strict=True):
+    def _distinct(self, n_best_lists: NBestLists) -> list[dict[str, Hypothesis]]:
+        """Each sentence's hypotheses by their texts: of the same text in other pieces, the most probable."""
+        texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
+        by_text: list[dict[str, Hypothesis]] = [{} for _ in n_best_lists]
+        for distinct, hypotheses in zip(by_text, n_best_lists, strict=True):
             for hypothesis in hypotheses:
-                kept.setdefault(next(texts), hypothesis)
+                distinct.setdefault(next(texts), hypothesis)
         return by_text
 
-    def _translations(self, found: list[dict[str, Hypothesis]], limits: list[int]) -> list[Translation]:
-        """The best of each sentence's hypotheses with the others as its alternatives."""
-        if not all(found):
+    def _ranked(self, hypotheses: dict[str, Hypothesis], limit: int) -> Translation:
+        """The best of a sentence's hypotheses with the others as its alternatives."""
+        if not hypotheses:
             raise UserError(
-                "The model's probabilities are not numbers: its weights are damaged; use another checkpoint."
+                "The model's weights are damaged: its probabilities are not numbers. Use another checkpoint."
             )
-        translations = []
-        for hypotheses, limit in zip(found, limits, strict=True):
-            best, *others = (
-                Translation(
-                    text, score, tuple(self.tokenizer.target_pieces(tokens)), (), (CUT,) * (len(tokens) == limit)
-                )
-                for text, (score, tokens) in hypotheses.items()
-            )
-            translations.append(replace(best, alternatives=tuple(others)) if others else best)
-        return translations
-
-    def _aligned(
-        self, texts: list[str], sources: list[list[int]], found: Found, translations: list[Translation]
-    ) -> list[Translation]:
-        """The same translations, and their alternatives, with links."""
-        rows = [(i, hypothesis.tokens) for i, hypotheses in enumerate(found) for hypothesis in hypotheses]
-        lengths = [max(len(sources[i]), len(tokens)) + 1 for i, tokens in rows]
-        weights: dict[int, Weights] = {}
-        for batch in batches(lengths, self.engine.budget(self.config, sum(lengths))):
-            chosen = [rows[row] for row in batch]
-            each = self.engine.attention([sources[i] for i, _ in chosen], [tokens for _, tokens in chosen])
-            weights.update(zip(batch, each, strict=True))
-        spans = [self.tokenizer.source_spans(text, source) for text, source in zip(texts, sources, strict=True)]
-        numbers = iter(range(len(rows)))
-
-        def aligned(translation: Translation) -> Translation:
-            row = next(numbers)
-            i, tokens = rows[row]
-            written = self.tokenizer.target_spans(tokens)
-            return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, written))
-
-        return [replace(aligned(best), alternatives=tuple(map(aligned, best.alternatives))) for best in translations]
-
-    def _limit(self, source_length: int) -> int:
-        """The longest translation in tokens, EOS not counted; the decoder's input is one longer, by BOS."""
-        limit = source_length + self.config.max_extra_tokens
-        most = self.engine.max_positions
-        return limit if most is None else min(limit, most - 1)
+        pieces = self.tokenizer.target_pieces
+        best, *others = (
+            Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
+            for text, (score, tokens) in hypotheses.items()
+        )
+        return replace(best, alternatives=tuple(others)) if others else best
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
-        most = self.engine.max_positions
-        other = ", or try --engine torch" if self._own and most == POSITIONS else ""  # which may know any
+        other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
         for row, number in zip(rows, numbers, strict=True):
-            if most is not None and len(row) + 1 > most:
+            if self._max_tokens is not None and len(row) > self._max_tokens:
                 raise UserError(
-                    f"{side} text {number} has {len(row)} tokens, and the model knows positions for "
-                    f"{most - 1}; split it into shorter ones{other}."
+                    f"{side} text {number} has {len(row)} tokens, and {self.engine.name} knows positions for "
+                    f"{self._max_tokens}; split it into shorter ones{other}."
                 )
-
-
-def shared_tokenizer(tokenizers: Sequence[Tokenizer], names: Sequence[str]) -> Tokenizer:
-    """The one tokenizer of the models of an ensemble; raises UserError that names a model with another vocabulary."""
-    first = tokenizers[0]
-    for tokenizer, name in zip(tokenizers[1:], names[1:], strict=True):
-        if not tokenizer.same_pieces(first):
-            raise UserError(
-                f"{name} has another vocabulary than {names[0]}; models can translate together only if they "
-                "were trained on the same prepared data."
-            )
-    return first
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Every place in `lengths` once, the longest first, in batches with count x longest <= budget (or of one)."""
+    """Every index of `lengths` once, the longest first, in batches with count x longest <= budget, or of one."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -317,12 +281,6 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         batch.append(i)
     if batch:
         yield batch
-
-
-def _merged(some: list[Hypothesis], others: list[Hypothesis], n_best: int) -> list[Hypothesis]:
-    """The best of both; what is in both once."""
-    by_tokens = {tuple(each.tokens): each for each in (*others, *some)}
-    return sorted(by_tokens.values(), key=lambda each: -each.score)[:n_best]
 
 
 def _as_list(texts: Sequence[str]) -> list[str]:
@@ -334,4 +292,4 @@ def _as_list(texts: Sequence[str]) -> list[str]:
 def _check_lines(texts: Sequence[str], numbers: Sequence[int]) -> None:
     for number, text in zip(numbers, texts, strict=True):
         if "\n" in text:
-            raise UserError(f"Text {number} holds a line break; a text is one line: split it before translating.")
+            raise UserError(f"Text {number} contains a line break; a text is one line: split it before translating.")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from transduce.config.schema import DecodeConfig, RunConfig
-from transduce.decoding.documents import score_texts, translate_texts
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import Scored, Translation, Translator, shared_tokenizer
+from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import CUT, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
 from transduce.evaluation.scores import Score, bleu, check_tokenisation, score
 from transduce.model.seq2seq import Seq2Seq
@@ -40,13 +41,12 @@ def evaluate(
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    found = _perplexity(score_texts(translator, sources, references), references)
+    measured = _perplexity(translator.score(sources, references), references)
     began = time.monotonic()
-    masked = tokenizer.has_stand_ins
-    translations = translate_texts(translator, sources, None) if masked else translator.translate(sources)
+    translations = translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
-    return Evaluation(translations, score(outputs, references, tokenize=tokenize), found, seconds)
+    return Evaluation(translations, score(outputs, references, tokenize=tokenize), measured, seconds)
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "sentences": len(evaluation.translations),
         "scores": [each._asdict() for each in evaluation.scores],
         "perplexity": evaluation.perplexity._asdict(),
-        "cut": sum("cut" in translation.flags for translation in evaluation.translations),
+        "cut": sum(CUT in translation.flags for translation in evaluation.translations),
         "seconds": round(evaluation.seconds, 2),
     }
 
@@ -66,19 +66,19 @@ def validation(
     """What the training loop calls to measure the model on held-out text: perplexity, and BLEU but of symbols."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    few = slice(GREEDY_SENTENCES)
+    first = slice(GREEDY_SENTENCES)
     greedy = dataclasses.replace(config.decode, beam_size=1)
 
     def validate(model: Seq2Seq) -> Validation | None:
         if not pairs:
             return None
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
-        found = _perplexity(translator.score(sources, references), references)
+        measured = _perplexity(translator.score_sentences(sources, references), references)
         if config.data.symbols:
-            return Validation(found.per_token, None)
-        outputs = [translation.text for translation in translator.translate(sources[few])]
-        score = bleu(outputs, references[few], tokenize=config.data.bleu_tokenize)
-        return Validation(found.per_token, score)
+            return Validation(measured.per_token, None)
+        outputs = [translation.text for translation in translator.translate_sentences(sources[first])]
+        score = bleu(outputs, references[first], tokenize=config.data.bleu_tokenize)
+        return Validation(measured.per_token, score)
 
     return validate
 

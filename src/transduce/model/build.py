@@ -2,34 +2,31 @@
 
 import math
 from pathlib import Path
+from pkgutil import resolve_name
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from transduce.config.families import FAMILIES
 from transduce.config.schema import ModelConfig
-from transduce.model.attention import Additive, MultiHeadAttention
-from transduce.model.bytenet import Block, ByteNet
-from transduce.model.convolutional import Convolutional, GatedConvolution
+from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions
 from transduce.model.layers import FeedForward, Residual
-from transduce.model.recurrent import Recurrent
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
 
-KINDS: dict[str, type[Seq2Seq]] = {
-    "transformer": Transformer,
-    "recurrent": Recurrent,
-    "convolutional": Convolutional,
-    "bytenet": ByteNet,
-}
+
+def model_class(kind: str) -> type[Seq2Seq]:
+    """The class of a family, imported now if it stands in a wing."""
+    family: type[Seq2Seq] = resolve_name(FAMILIES[kind].model)
+    return family
 
 
 def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
     """A model of the given shape with fresh weights, the same for the same seed."""
-    model = KINDS[config.kind](config)
+    model = model_class(config.kind)(config)
     initialise(model, seed)
     return model
 
@@ -48,15 +45,11 @@ def initialise(model: nn.Module, seed: int) -> None:
             nn.init.xavier_uniform_(module.weight, generator=generator)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-        elif isinstance(module, Additive):
-            nn.init.xavier_uniform_(module.weight, generator=generator)
         elif isinstance(module, (Embedding, LearnedPositions)):
             deviation = 1 / math.sqrt(module.weight.size(1))
             nn.init.normal_(module.weight, std=deviation, generator=generator)
-        elif isinstance(module, (GatedConvolution, Block)):
-            _initialise_convolution(module.conv, 4 if isinstance(module, GatedConvolution) else 2, generator)
-        elif isinstance(module, nn.RNNBase):
-            _initialise_recurrence(module, generator)
+        elif callable(draw_weights := getattr(module, "draw_weights", None)):  # parts that only some families have
+            draw_weights(generator)
     for stack in model.children():
         branches = sum(isinstance(module, Residual) for module in stack.modules())
         for module in stack.modules():
@@ -67,23 +60,11 @@ def initialise(model: nn.Module, seed: int) -> None:
                 scale(module.out, 1 / math.sqrt(branches))
 
 
-def _initialise_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
-    """Variance gain / inputs: 2 before a ReLU, 4 before a gated linear unit (section 3.5 of ConvS2S)."""
+def draw_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
+    """Draw weights of variance gain / inputs, and zero biases."""
     nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
     if conv.bias is not None:
         nn.init.zeros_(conv.bias)
-
-
-def _initialise_recurrence(module: nn.RNNBase, generator: torch.Generator) -> None:
-    """Xavier for each gate; an LSTM begins by remembering (forget gates of 1; Jozefowicz et al., 2015)."""
-    for name, weight in module.named_parameters():
-        if weight.dim() == 2:
-            for gate in weight.detach().split(module.hidden_size):
-                nn.init.xavier_uniform_(gate, generator=generator)
-        else:
-            nn.init.zeros_(weight)
-            if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
-                nn.init.ones_(weight.detach()[module.hidden_size : 2 * module.hidden_size])
 
 
 @torch.no_grad()
@@ -108,4 +89,4 @@ def load_weights(model: nn.Module, file: Path) -> None:
 def count_parameters(config: ModelConfig) -> int:
     """How many numbers a model of this shape learns; nothing is allocated."""
     with torch.device("meta"):
-        return sum(weight.numel() for weight in KINDS[config.kind](config).parameters())
+        return sum(weight.numel() for weight in model_class(config.kind)(config).parameters())

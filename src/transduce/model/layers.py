@@ -4,15 +4,18 @@ r = rows (hypotheses), h = heads, s = source positions, t = target positions.
 """
 
 from collections.abc import Callable
+from pkgutil import resolve_name
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
-from transduce.model.attention import KeyValues, MultiHeadAttention
+from transduce.model.attention import KeyValues
 from transduce.model.dropout import Dropout
+from transduce.model.variants import make_attention
 
+EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer of model.experts, imported if used
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
@@ -46,31 +49,37 @@ class FeedForward(nn.Module):
         return self.out(self.activation(self.inner(x)))
 
 
+def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
+    """The feed-forward layer of layer number `layer`, from 0: the paper's, or experts in model.expert_layers."""
+    if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
+        experts: nn.Module = resolve_name(EXPERTS)(config)
+        return experts
+    return FeedForward(config)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward: left half of figure 1."""
 
-    def __init__(self, config: ModelConfig, feed_forward: nn.Module):
+    def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
-        self.window = config.window
-        self.attention = MultiHeadAttention(config)
-        self.feed_forward = feed_forward
+        self.attention = make_attention(config, to_self=True)
+        self.feed_forward = make_feed_forward(config, layer)
         self.residual = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (b, s, d_model), mask (b, 1, 1, s) -> (b, s, d_model)."""
-        x = self.residual[0](x, lambda x: self.attention(x, self.attention.project(x), mask, window=self.window))
+        x = self.residual[0](x, lambda x: self.attention(x, self.attention.project(x), mask))
         return self.residual[1](x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the source, feed-forward: right half of figure 1."""
 
-    def __init__(self, config: ModelConfig, feed_forward: nn.Module):
+    def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
-        self.window = config.window
-        self.attention = MultiHeadAttention(config)
-        self.source_attention = MultiHeadAttention(config)
-        self.feed_forward = feed_forward
+        self.attention = make_attention(config, to_self=True)
+        self.source_attention = make_attention(config, to_self=False)
+        self.feed_forward = make_feed_forward(config, layer)
         self.residual = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(
@@ -84,7 +93,7 @@ class DecoderLayer(nn.Module):
             seen = self.attention.project(x)
             if past is not None:
                 seen = torch.cat((past[0], seen[0]), 2), torch.cat((past[1], seen[1]), 2)
-            return self.attention(x, seen, causal=True, window=self.window)
+            return self.attention(x, seen, causal=True)
 
         x = self.residual[0](x, attend_to_self)
         x = self.residual[1](x, lambda x: self.source_attention(x, source, source_mask))

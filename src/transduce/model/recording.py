@@ -64,6 +64,12 @@ def record_attention(module: nn.Module, weights: Tensor) -> None:
         record.attention.append(AttentionMap(module, weights))
 
 
+def records_attention() -> bool:
+    """Whether the weights of attention are recorded here, so that they must be formed in full."""
+    record = _active.get()
+    return record is not None and record.keeps_attention
+
+
 def active() -> Record | None:
-    """The record of the block that we are in, if any."""
+    """The record of the surrounding block, if there is one."""
     return _active.get()

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions
-from transduce.model.experts import make_feed_forward
 from transduce.model.layers import DecoderLayer, EncoderLayer
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
@@ -29,12 +28,8 @@ class Transformer(Seq2Seq):
         self.source_positions = make_positions(config)
         self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(
-            EncoderLayer(config, make_feed_forward(config, layer)) for layer in range(config.num_encoder_layers)
-        )
-        self.decoder = nn.ModuleList(
-            DecoderLayer(config, make_feed_forward(config, layer)) for layer in range(config.num_decoder_layers)
-        )
+        self.encoder = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.num_encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.num_decoder_layers))
         # Pre-norm leaves the last sum unnormalised; the paper's post-norm needs no final norm.
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()

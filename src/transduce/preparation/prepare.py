@@ -28,10 +28,10 @@ from transduce.text.placeholder_tokens import stand_in_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import Rules
 from transduce.text.staging import Spool, Texts
+from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import SENTENCES, Tokenizer
-from transduce.wings.paper.trees import ALL_MARKS
 
 PREPARED = (
     *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),

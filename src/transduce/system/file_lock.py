@@ -1,7 +1,5 @@
-"""One process at a time in a folder, on this machine and on others that share the file system."""
+"""One process at a time in a folder, on this computer and on others that share the file system."""
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,43 +10,31 @@ LOCK = ".lock"
 
 
 @contextmanager
-def alone(lock: Path, busy: str) -> Iterator[bool]:
-    """Hold `lock`, a folder, or a file that is there for as long; it is free again when the process ends, however.
+def file_lock(path: Path, busy: str) -> Iterator[bool]:
+    """Hold the lock file `path`, and remove it at the end; the system frees it when the process ends, even if killed.
 
-    Gives whether it is held: nothing is where nothing can be written, or where the file system has no locks. Raises
-    UserError, with the sentence `busy`, if another process holds it.
+    Makes the folder of `path`, and removes it if it is still empty at the end. Yields False where no lock is possible:
+    in a read-only folder, or on a file system without locks. Raises UserError, with the sentence `busy`, if another
+    process holds the lock.
     """
-    made = [each for each in lock.parents if not each.exists()]
-    held = None
+    from filelock import FileLock, Timeout  # 10 ms: too slow for --help
+
+    made = [folder for folder in path.parents if not folder.exists()]
+    # Two attempts: the process that just released the lock may have removed the file in between.
+    lock = FileLock(path, timeout=0.1, fallback_to_soft=False)
     try:
-        held = _hold(lock)
-    except BlockingIOError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
         raise UserError(busy) from None
-    except OSError:  # a folder that can only be read, and may hold all that is needed; no locks, as in some clusters
+    except OSError:  # no lock is possible
         pass
     try:
-        yield held is not None
+        yield lock.is_locked
     finally:
-        if held is not None:
-            with suppress(OSError):
-                if not lock.is_dir():
-                    lock.unlink()
-                for each in made:  # if nothing has begun in it
-                    each.rmdir()
-            os.close(held)
-
-
-def _hold(lock: Path) -> int:
-    """A descriptor of the locked file, whose folder is made."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        descriptor = os.open(lock, os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                    return descriptor
-        except OSError:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # of a file that the one before has just removed
+        with suppress(OSError):
+            if lock.is_locked:
+                path.unlink()  # before the release, so that nobody locks a file that is about to vanish
+            for folder in made:
+                folder.rmdir()
+        lock.release()

@@ -1,24 +1,25 @@
-"""Where the time goes: seconds by phase, which add up to the time between start and end.
+"""A time profile: seconds by phase, which add up to the time between start and end.
 
     with profiling(["forward", "backward"]) as profile:
-        ...                                  # somewhere below:  with phase("forward"): …
+        ...                                  # in a function that is called:  with phase("forward"): …
     profile.table()
 
-Outside such a block a phase costs nothing. A phase inside another one is not counted twice; phases that were not asked
-for belong to the one around them.
+Without a profile, a phase costs almost nothing. Time inside an inner phase is charged to that phase only. A phase that
+is not listed is charged to the one around it.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class Profile:
-    """What a profile has seen: seconds of each phase, and how much of what was counted."""
+    """Seconds of each phase, and counts such as tokens."""
 
     def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
-        """synchronize: waits for a device to finish what it was given, so that the time goes to the right phase."""
+        """synchronize: waits for the device, so that its time is charged to the right phase."""
         self.seconds = dict.fromkeys(phases, 0.0)
         self.counts: Counter[str] = Counter()
         self.unaccounted = 0.0
@@ -28,21 +29,21 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """Seconds in all."""
+        """Seconds of all phases and of the rest."""
         return sum(self.seconds.values()) + self.unaccounted
 
     def enter(self, phase: str) -> None:
-        """The phase begins."""
+        """Begin a phase."""
         self.charge()
         self._open.append(phase)
 
     def leave(self) -> None:
-        """The phase that began last ends."""
+        """End the innermost phase."""
         self.charge()
         self._open.pop()
 
     def charge(self) -> None:
-        """The time that has passed goes to the innermost phase."""
+        """Charge the time since the last call to the innermost phase."""
         self._synchronize()
         now = time.perf_counter()
         if self._open:
@@ -52,53 +53,56 @@ class Profile:
         self._since = now
 
     def table(self) -> list[str]:
-        """A line for each phase that took time, the rest, and the sum."""
+        """A line for each phase that took time, for the rest and for the total."""
         rows = {name: seconds for name, seconds in self.seconds.items() if seconds}
-        rows |= {"unaccounted": self.unaccounted, "in all": self.total}
+        rows |= {"unaccounted": self.unaccounted, "total": self.total}
         return [f"{name:<12} {seconds:>9.2f} s {seconds / self.total:>7.1%}" for name, seconds in rows.items()]
 
 
-_active: Profile | None = None
+_active: ContextVar[Profile | None] = ContextVar("profile", default=None)  # threads that start later have none
 
 
 @contextmanager
 def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> Iterator[Profile]:
-    """Measure the given phases inside the block."""
-    global _active
-    before, _active = _active, Profile(phases, synchronize)
+    """Measure these phases inside the block, in this thread."""
+    profile = Profile(phases, synchronize)
+    token = _active.set(profile)
     try:
-        yield _active
+        yield profile
     finally:
-        _active.charge()
-        _active = before
+        profile.charge()
+        _active.reset(token)
 
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """What happens inside the block, or in the function that this decorates, belongs to the phase.
+    """Charge the block, or the function that this decorates, to the phase.
 
-    whole: with the phases inside it, and nothing is counted there.
+    whole: inner phases are charged to this one, and `count` is ignored.
     """
-    global _active
-    profile = _active
+    profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
         return
     profile.enter(name)
-    _active = None if whole else profile
+    token = _active.set(None if whole else profile)
     try:
         yield
     finally:
-        _active = profile
+        _active.reset(token)
         profile.leave()
 
 
 def is_profiled() -> bool:
-    """Whether phases are measured now, which is done for one thread only."""
-    return _active is not None
+    """Whether this thread is measured.
+
+    Work that is usually spread over threads then stays in this one: phases of several threads overlap, and their
+    seconds would not add up to the time that passed.
+    """
+    return _active.get() is not None
 
 
 def count(what: str, number: int) -> None:
-    """Add to what is counted beside the time."""
-    if _active is not None:
-        _active.counts[what] += number
+    """Add to the profile's counts, if there is a profile."""
+    if profile := _active.get():
+        profile.counts[what] += number

@@ -46,6 +46,7 @@ IN_PLAIN = re.compile(f"{LINK} | {STRESS} | {TAG} | {MARKED} | {PLACEHOLDERS}", 
 BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
+TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup in which every blank counts
 Kind = Literal["text", "character", "open", "close", "point", "word"]
 
 

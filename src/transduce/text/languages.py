@@ -1,4 +1,4 @@
-"""What languages are called."""
+"""Language codes in file names, and the names of languages."""
 
 import re
 from collections.abc import Sequence
@@ -11,25 +11,22 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-CODES = frozenset(ISO_639_1.split())
+LANGUAGE_CODES = frozenset(ISO_639_1.split())
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
-    """The codes in the names of two files, if there are two: train.en and train.de.gz say en and de."""
-    found = [next(filter(_is_code, Path(file).name.split(".")[:0:-1]), "") for file in files]
-    return (found[0], found[1]) if len(found) == 2 and all(found) and found[0] != found[1] else None
+    """The two language codes in the names of two files, such as train.en and train.de.gz; None if there are not two."""
+    codes = [next(filter(_is_code, Path(file).name.split(".")[:0:-1]), "") for file in files]
+    return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
 
 
 def _is_code(part: str) -> bool:
-    """Of a language, perhaps with a region or a script: pt, pt-BR, zh_Hans."""
-    return part[:2] in CODES and re.fullmatch("([-_][A-Za-z]{2,4})?", part[2:]) is not None
+    """Whether this is a language code, perhaps with a region or a script: pt, pt-BR, zh_Hans."""
+    return part[:2] in LANGUAGE_CODES and re.fullmatch("([-_][A-Za-z]{2,4})?", part[2:]) is not None
 
 
 def language_name(code: str) -> str:
-    """In English, of a language given by its code ("de", "pt-BR").
-
-    The code itself where it is none of a language, or Babel, which knows them, is not installed.
-    """
+    """The English name of a language of this code ("de", "pt-BR"); the code if it is unknown or Babel is missing."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

@@ -1,35 +1,35 @@
-"""Tab-separated pairs: a source text, a TAB, its translation; further columns are not read."""
+"""TAB-separated pairs: a source text, a TAB, its translation. Further columns are ignored."""
 
 from collections.abc import Iterator
 
 from transduce.system.errors import UserError
+from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 
-def read_tsv(file: str, *, lenient: bool = False) -> Iterator[tuple[str, str]]:
-    """The first two columns of every line, as they stand: there is no quoting and no header.
+def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
+    """Read the first two columns of every line as they stand: there is no quoting and no header.
 
-    A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for
-    Tatoeba's exports whose first and third columns are numbers of sentences. lenient: as for `read_lines`, and behind
-    the first line one without a TAB is a text without a translation.
+    A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for Tatoeba's exports,
+    whose first and third columns are sentence numbers. lenient: from line 2, a line without a TAB is a text without a
+    translation.
     """
-    for line, text in enumerate(without_byte_order_mark(read_lines(file, lenient=lenient)), start=1):
-        source, tab, rest = text.partition("\t")
-        if not tab and text.strip() and not (lenient and line > 1):
+    name = display_name(file.path)
+    lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
+    for number, line in enumerate(lines, start=1):
+        source, tab, rest = line.partition("\t")
+        if not tab and line.strip() and not (file.lenient and number > 1):
             raise UserError(
-                f"{display_name(file)}, line {line} has no TAB; in a bilingual file each line is a source text, a TAB "
-                "and its translation. Two files with one text per line are given as two files."
+                f"{name}:{number}: expected 2 columns, found 1. Separate source and target with a TAB; "
+                "give two files with one text per line as two files."
             )
-        if line == 1 and _is_numbered(text):
-            raise UserError(
-                f"{display_name(file)} has numbers of sentences in columns 1 and 3; keep the two texts: "
-                f"`cut -f 2,4 {display_name(file)}`."
-            )
-        yield source, rest.partition("\t")[0]
+        if number == 1 and _is_numbered(line):
+            raise UserError(f"{name}:1: columns 1 and 3 are sentence numbers. Keep the two texts: `cut -f 2,4 {name}`.")
+        yield source, rest.partition("\t")[0], number
 
 
 def with_target(text: str, target: str) -> str:
-    """A line that `read_tsv` has read, with another target."""
+    """A line of a TSV file with another target."""
     source, _, rest = text.partition("\t")
     _, tab, more = rest.partition("\t")
     return f"{source}\t{target}{tab}{more}"

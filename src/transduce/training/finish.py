@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import model_folder
-from transduce.decoding.engines.attention import LAYER, choose_layer
+from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
 from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
@@ -56,7 +56,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             **({} if result.bleu is None else {"bleu_greedy": result.bleu}),
         }
     if valid := prepared.valid():
-        metrics[LAYER] = choose_layer(model, prepared.tokenizer, valid)
+        metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
     if pairs:
         metrics["test"] = test(training, prepared, pairs, out)
     card = model_card(config, metrics)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import PAD
+from transduce.model.recording import Routing
 
 CACHED = 1 << 17  # logits at a time on a CPU: in float32 they stay in its cache
 
@@ -65,3 +66,17 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
         return ctx.gradient.mul_(loss), None, None
+
+
+def balance_loss(routings: list[Routing]) -> Tensor:
+    """How unevenly layers of experts spread their tokens: 1 if evenly (Fedus et al., 2022, equation 4).
+
+    It is the mean over layers of e * sum over the e experts of (share of the tokens) * (mean probability). Padding
+    counts like other tokens.
+    """
+    losses = []
+    for probabilities, chosen in routings:
+        experts = probabilities.size(-1)
+        shares = torch.bincount(chosen.flatten(), minlength=experts) / chosen.numel()
+        losses.append(experts * (shares * probabilities.mean(dim=0)).sum())
+    return torch.stack(losses).mean()

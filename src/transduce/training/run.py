@@ -11,7 +11,7 @@ import torch
 from transduce import model_folder
 from transduce.config.schema import RunConfig, configure, read_recipe, to_toml
 from transduce.system.errors import UserError
-from transduce.system.file_lock import LOCK, alone
+from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST
 from transduce.system.journal import Journal, NoJournal, say
 from transduce.system.machine import keep_few_kernels, keep_memory
@@ -67,7 +67,7 @@ def train(
         task = Task(given, out, device or ranks.device(), ranks, until)
         if not ranks.first:
             return follow(task)
-        with alone(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
+        with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
             return lead(task, init, keep_optimizer, tensorboard)
 
 

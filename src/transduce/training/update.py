@@ -10,11 +10,10 @@ from torch import nn
 
 from transduce.config.schema import TrainConfig
 from transduce.model.batch import Batch
-from transduce.model.experts import balance_loss
 from transduce.model.recording import recording
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks, passing, whole
-from transduce.training.loss import Sums, smoothed_cross_entropy
+from transduce.training.loss import Sums, balance_loss, smoothed_cross_entropy
 
 
 class Pass(NamedTuple):

@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from command_line import run
 from corpora import reverse_texts
 from transduce import cli, model_folder
+from transduce.commands.translate import LineFormat
 from transduce.config.schema import CorpusConfig, DataConfig, configure
-from transduce.decoding.lines import Form
 from transduce.decoding.loading import load
-from transduce.decoding.translator import CHUNK
+from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
@@ -67,7 +67,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two and a half times the lines that are translated together; most are blank, for the sake of time."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
-    lines = [""] * (CHUNK * 5 // 2)
+    lines = [""] * (CHUNK_LINES * 5 // 2)
     for place, line in zip(range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False):
         lines[place] = line
     lines[0] = "\ufeff" + lines[0]
@@ -105,9 +105,9 @@ def test_what_is_no_shard_is_refused(text):
 @given(st.integers(0, 10**8), st.integers(1, 200))
 def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
     shards = shards_for(lines, workers)
-    sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK) for n in (1, shards))]
-    assert max(sizes) <= 4 * CHUNK
-    assert shards >= min(4 * workers, -(-lines // CHUNK)) and shards >= 1
+    sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK_LINES) for n in (1, shards))]
+    assert max(sizes) <= 4 * CHUNK_LINES
+    assert shards >= min(4 * workers, -(-lines // CHUNK_LINES)) and shards >= 1
 
 
 def test_shards_that_start_at_the_same_moment_agree(tmp_path):
@@ -486,10 +486,10 @@ def test_addresses(monkeypatch):
 @pytest.mark.slow
 def test_on_ray_although_workers_are_killed(model, tmp_path):
     """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
-    lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK, seed=2, longest=9)[0]]
+    lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK_LINES, seed=2, longest=9)[0]]
     text = tmp_path / "text.txt"
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    job = Job((str(model),), {}, "torch", Form())
+    job = Job((str(model),), {}, "torch", LineFormat())
     killed, done = list[int](), False
 
     def hunt() -> None:
@@ -572,13 +572,13 @@ def test_what_is_wrong_with_a_line_is_said_as_without_ray(tmp_path, model, capsy
     )
     network = build(learned.model)
     model_folder.publish_model(tmp_path / "short", learned, Tokenizer.load(model), network.state_dict(), {}, "")
-    (tmp_path / "text").write_text("ka\n" * (CHUNK + 5) + "ka lo mi nu " * 9 + "\nka\n")
+    (tmp_path / "text").write_text("ka\n" * (CHUNK_LINES + 5) + "ka lo mi nu " * 9 + "\nka\n")
     command = ["translate", tmp_path / "short", "--engine", "torch", "--input", tmp_path / "text"]
     alone = run(capsys, *command, "--output", tmp_path / "one")
     status, _, said = run(capsys, *command, "--output", tmp_path / "ray", "--on", "ray", "--workers", "1")
     assert status == alone[0] == 2
     assert said.splitlines()[-1] == alone[2].splitlines()[-1]
-    assert f"Source text {CHUNK + 6} has" in said
+    assert f"Source text {CHUNK_LINES + 6} has" in said
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The doctor: what is wrong with pairs, stretches that have slipped, what is written when it is mended, and folders."""
+"""The doctor: faults of pairs, misaligned stretches, repaired corpora, the machine and folders."""
 
 import json
 import random
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transduce.corpus import phrasebook
 
 from command_line import run
 from corpora import write_texts
@@ -61,10 +60,11 @@ from transduce.text.rules import (
 )
 from transduce.text.sides import Side, Sides
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.corpora.doctor import audit as examination
-from transduce.wings.corpora.doctor.audit import MENDED, Misaligned, examine, findings, quantiles
+from transduce.wings.corpora.doctor import audit as auditing
+from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, findings, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
-from transduce.wings.corpora.doctor.repair import Mended, check_form
+from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
+from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
@@ -87,7 +87,7 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook.sentences(3000, seed=1)]
+    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook_sentences(3000, seed=1)]
     drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
     different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
     return list(different)[:1500]
@@ -229,33 +229,34 @@ def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
 
 @settings(max_examples=40)  # each has room for every character
 @given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(1, 5))
-def test_cleaning_leaves_out_what_the_examination_names(pairs, chunk):
+def test_cleaning_leaves_out_what_the_audit_names(pairs, chunk):
     rules, named = Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)), pairs_of([*pairs, ("a", "b"), ("a", "b")])
-    with patch.object(cleaning, "CHUNK", chunk), patch.object(examination, "CHUNK", chunk):
-        found, report = examine(named, rules), Cleaning()
+    with patch.object(cleaning, "CHUNK", chunk), patch.object(auditing, "CHUNK", chunk):
+        found, report = audit(named, rules), Cleaning()
         kept = list(clean(named, rules, report))
-    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict]
-    assert report.counts == Counter(list(MEANINGS)[verdict - 1] for verdict in found.verdicts if verdict)
+    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict.rule]
+    assert report.counts == Counter(list(MEANINGS)[verdict.rule - 1] for verdict in found.verdicts if verdict.rule)
     assert (report.total, report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
 
 
 def test_processes_change_nothing(sentences, monkeypatch):
-    monkeypatch.setattr(examination, "CHUNK", 400)
+    monkeypatch.setattr(auditing, "CHUNK", 400)
     spoilt = [("{0}", "x") if place % 70 == 0 else pair for place, pair in enumerate([*sentences, *sentences[:50]])]
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
-    one, two = (examine(pairs_of(spoilt), rules, processes) for processes in (1, 2))
-    assert one.verdicts == two.verdicts
+    one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
+    assert list(one.verdicts) == list(two.verdicts)
     assert findings(one) == findings(two)
     assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
-    assert one.found.counts[DUPLICATE] >= 45 and one.faulty == sum(map(bool, one.verdicts))
+    assert one.faults.counts[DUPLICATE] >= 45
+    assert one.faulty == sum(bool(verdict.rule) or verdict.repaired for verdict in one.verdicts)
 
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=12), st.integers(1, 5))
 def test_lengths_and_characters_are_counted(pairs, chunk):
-    with patch.object(examination, "CHUNK", chunk):
-        found = examine(pairs_of(pairs), Rules(0, False))
+    with patch.object(auditing, "CHUNK", chunk):
+        found = audit(pairs_of(pairs), Rules(0, False))
     for side, texts in enumerate(zip(*pairs, strict=True)):
         assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)  # a line feed after each
         lengths = sorted(len(text.strip()) for text in texts)
@@ -264,8 +265,8 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
 
 
 def test_languages_are_found_out(sentences):
-    assert examine(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
-    assert examine(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
+    assert audit(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
+    assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
 
 
 # -- stretches ---------------------------------------------------------------------------------------------------------
@@ -338,13 +339,16 @@ def test_words_have_the_same_hash_where_they_are_the_same(lines):
 
 
 def test_a_stretch_goes_on_in_the_next_chunk_and_in_what_is_left_over(sentences, monkeypatch):
-    monkeypatch.setattr(examination, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
+    monkeypatch.setattr(auditing, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
     sources, targets = zip(*sentences, strict=True)
-    found = examine(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
+    found = audit(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
     assert found.stretches == [Misaligned("corpus.tsv", 1, len(sentences) - 3, 3)]
     misaligned = 1 + list(MEANINGS).index(MISALIGNED)
-    assert Counter(found.verdicts) == {MENDED + 3: found.mended, misaligned: found.faulty - found.mended}
-    assert found.faulty == len(sentences) - 3 and found.mended >= found.faulty - 2 * 3
+    assert Counter(found.verdicts) == {
+        Verdict(0, True, 3): found.repaired,
+        Verdict(misaligned, False, 0): found.faulty - found.repaired,
+    }
+    assert found.faulty == len(sentences) - 3 and found.repaired >= found.faulty - 2 * 3
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -592,12 +596,12 @@ def test_items_are_found_at_offsets(offsets):
 
 
 def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
-    examination_before = examine(read_pairs([str(corpus)]), Rules(0, False))
+    before = audit(read_pairs([str(corpus)]), Rules(0, False))
     with corpus.open("a", encoding="utf-8") as file:
         file.write("one\tmore\n")
-    for way in (Mended.lines, Mended.objects, Mended.left_out):
-        with pytest.raises(UserError, match="has changed"):
-            list(way(Mended([str(corpus)], ("en", "de"), examination_before.verdicts)))
+    for way in (RepairedCorpus.lines, RepairedCorpus.objects, RepairedCorpus.left_out):
+        with pytest.raises(UserError, match="changed during the check"):
+            list(way(RepairedCorpus([str(corpus)], ("en", "de"), before)))
 
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])

@@ -1,12 +1,10 @@
 """`transduce fetch`, from a server that fails in every way: what is written is whole, or absent."""
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import json
 import multiprocessing
-import os
 import re
 import resource
 import shlex
@@ -31,6 +29,7 @@ from hypothesis import strategies as st
 from command_line import die, run
 from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
 from transduce.system.errors import UserError
+from transduce.system.file_lock import file_lock
 from transduce.system.files import verify
 from transduce.wings.corpora.fetch import archive, download
 from transduce.wings.corpora.fetch.corpus import fetch
@@ -45,8 +44,8 @@ MEMBERS = {"data/train.en": ENGLISH, "data/train.de": GERMAN}
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No long waiting, and no proxy of the machine that the tests run on."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(download, "TIMEOUT", 0.25)
+    monkeypatch.setattr(download, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.25)
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -186,11 +185,11 @@ def test_lines_come_out_as_they_were(lines: list[str], ends: str, last: bool, bl
     from transduce.wings.corpora.fetch import texts
 
     text = ends.join(lines) + (ends if last or not lines[-1] else "")
-    before, texts.BLOCK = texts.BLOCK, block
+    before, texts.READ_BYTES = texts.READ_BYTES, block
     try:
         written = write_text(io.BytesIO(text.encode()), file := io.BytesIO(), "text")
     finally:
-        texts.BLOCK = before
+        texts.READ_BYTES = before
     wanted = "".join(f"{line}\n" for line in lines).removeprefix("\ufeff").encode()
     assert (file.getvalue(), written.lines, written.repaired) == (wanted, len(lines), 0)
 
@@ -222,7 +221,6 @@ def test_an_interrupted_download_goes_on(
     first, second, third = site.asked
     assert (first.range, second.range) == ("", "bytes=1000-")
     assert third.range == ("bytes=2500-" if ranges else "bytes=1500-")
-    assert second.condition == (site.version("/a.tgz") if validator else "")
     assert "ended after 1,000 of" in errors
 
 
@@ -318,10 +316,8 @@ def test_what_another_process_writes_is_left_alone(
     arguments = offer(site, tmp_path)
     aside = tmp_path / ".toy.aside-1234"
     aside.mkdir()
-    descriptor = os.open(aside, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
-    os.close(descriptor)
+    with file_lock(tmp_path / ".toy.aside-1234.lock", "busy"):
+        assert run(capsys, *arguments)[0] == 0 and aside.is_dir()
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
 
@@ -342,11 +338,11 @@ def test_room_is_reckoned_without_what_is_there(
 def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As after a power cut between the last byte and the renaming."""
     arguments = offer(site, tmp_path)
-    part = tmp_path / "toy.downloads" / (download.file_name(site.address + "/a.tgz") + ".part")
-    part.parent.mkdir()
+    site.faults = [cut(1000), *[cut(0)] * 6]
+    assert "ended after 1,000 of" in refused(capsys, *arguments)
+    (part,) = tmp_path.glob("toy.downloads/*.part")
     part.write_bytes(site.files["/a.tgz"])
-    note = [site.address + "/a.tgz", site.version("/a.tgz"), len(site.files["/a.tgz"])]
-    part.with_name(part.name + ".json").write_text(json.dumps(note))
+    site.asked.clear()
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
     assert [asked.range for asked in site.asked] == [f"bytes={len(site.files['/a.tgz'])}-"]
@@ -375,11 +371,11 @@ def test_what_does_not_pass_is_told(
     assert "answers 404 Not Found" in refused(capsys, *arguments)
     assert len(site.asked) == 1
     site.faults = [status(500)] * 6
-    assert "answers 500 Internal Server Error, 6 times; try again later" in refused(capsys, *arguments)
+    assert "answers 500 Internal Server Error, 6 times. Run the same command later" in refused(capsys, *arguments)
     assert len(site.asked) == 7
     site.faults = [cut(1000), *[cut(0)] * 6]
     assert "ended after 1,000 of" in refused(capsys, *arguments)
-    monkeypatch.setattr(download, "TIMEOUT", 0.02)
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.02)
     site.faults = [silent] * 6
     assert "nothing came for 0 s" in refused(capsys, *arguments)
     assert run(capsys, *arguments)[0] == 0
@@ -425,7 +421,7 @@ def test_a_full_disk(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[s
     check_whole(tmp_path)
     assert [asked.range for asked in site.asked] == ["", f"bytes={size // 2}-"]
     site.faults = [status(200, Content_Length=str(10**18))]
-    assert "1,000,000,000,000,000,000 bytes are to come" in refused(
+    assert "it needs 1,000,000,000,000,000,000 bytes" in refused(
         capsys, *arguments[:3], tmp_path / "again", *arguments[4:]
     )
 
@@ -433,9 +429,9 @@ def test_a_full_disk(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_disk_that_can_not_be_written_to(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Which is not mistaken for a network that may be better in a moment."""
     arguments = offer(site, tmp_path)
-    part = tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + ".part")
+    part = tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + download.UNKNOWN_VERSION)
     part.mkdir(parents=True)
-    assert "Is a directory; choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
+    assert "Is a directory. Choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
     assert len(site.asked) == 1
     part.rmdir()
     (tmp_path / "kept/.lock").symlink_to(tmp_path / "no folder/.lock")  # as in a folder that can only be read
@@ -516,7 +512,7 @@ def link_in_zip(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-ZEROS = bytes(archive.LEAST_BOUND + 1)
+ZEROS = bytes(archive.MIN_LIMIT_BYTES + 1)
 DE = {"data/train.de": GERMAN}
 PAX = b"30000000 comment=" + bytes(29_999_982) + b"\n"
 REFUSED = {
@@ -527,11 +523,11 @@ REFUSED = {
     "link in a zip": (zipped({link_in_zip("data/train.en"): b"/etc/passwd"} | DE), "is a link or a device"),
     "missing": (tar(DE), "doesn't hold data/train.en"),
     "twice": (tar(MEMBERS, also=(odd("data/train.en", size=3),)), "twice"),
-    "bomb": (tar({"data/train.en": ZEROS}), "grows beyond measure"),
-    "bomb beside it": (tar({"zeros": ZEROS} | MEMBERS), "grows beyond measure"),
-    "bomb in a member": (tar({"data/train.en": gzip.compress(ZEROS)}), "grows beyond measure"),
-    "bomb in a zip": (zipped({"data/train.en": ZEROS}), "grows beyond measure"),
-    "bomb of headers": (tar(MEMBERS, also=(odd("h", tarfile.XHDTYPE, size=2_000_000),)), "grows beyond measure"),
+    "bomb": (tar({"data/train.en": ZEROS}), "100 times its size"),
+    "bomb beside it": (tar({"zeros": ZEROS} | MEMBERS), "100 times its size"),
+    "bomb in a member": (tar({"data/train.en": gzip.compress(ZEROS)}), "100 times its size"),
+    "bomb in a zip": (zipped({"data/train.en": ZEROS}), "100 times its size"),
+    "bomb of headers": (tar(MEMBERS, also=(odd("h", tarfile.XHDTYPE, size=2_000_000),)), "100 times its size"),
     "truncated": (tar(MEMBERS)[:-2000], "is damaged"),
     "truncated tar": (tar(MEMBERS, "w")[:40_000], "is damaged"),
     "truncated zip": (zipped(MEMBERS)[:-100], "is damaged"),
@@ -621,7 +617,7 @@ def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: py
     assert len(site.asked) == 1
     (kept,) = (tmp_path / "kept").glob("*a.tgz")
     kept.write_bytes(b"something else")
-    assert "is not what the table expects" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
+    assert "is not the file of the table" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
 
 
 def test_nothing_is_downloaded_unasked(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -658,7 +654,7 @@ def collection(site: Site, folder: Path) -> Path:
 def test_a_collection(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "TIMEOUT", 30.0)  # one answer waits for another process to fetch all
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 30.0)  # one answer waits for another process to fetch all
     known = {"corpus": "Books", "version": "v9", "source": "de", "target": "en", "size": 3}
     site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps({"corpora": [known]}).encode()
     site.files["/Books/v9/de-en.txt.zip"] = zipped(
@@ -686,8 +682,8 @@ def test_a_collection(
     site.files["/api?corpus=Books&source=en&target=cs&version=latest"] = b"<html>"
     for name, reason in (
         ("toys:Books:en-fr", "toys has no Books for en-fr"),
-        ("toys:Books:en-cs", "doesn't answer as a catalogue does"),
-        ("toys:Books:en-it", "toys:Books/VERSION:en-it does without"),
+        ("toys:Books:en-cs", "is no catalogue"),
+        ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
         ("toys:en-de", "doesn't say which"),
         ("toys:../evil:en-de", "doesn't say which"),
         ("toys:Books:en", "no pair of languages"),
@@ -709,10 +705,10 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
     [
         ({"licence": None}, "licence is missing"),
         ({"licens": "x"}, "did you mean licence?"),
-        ({"languages": ["en"]}, "no pair of languages"),
-        ({"languages": ["en-../de"]}, "no pair of languages"),
-        ({"languages": []}, "a corpus has languages"),
-        ({"train": None}, "a corpus has languages, and a part"),
+        ({"languages": ["en"]}, "must be a list of pairs"),
+        ({"languages": ["en-../de"]}, "must be a list of pairs"),
+        ({"languages": []}, "must be a list of pairs"),
+        ({"train": None}, "a part is missing"),
         ({"train": [{"member": "x"}]}, "url is missing"),
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
         ({"train": [{"url": "https://["}]}, "begins with https"),
@@ -720,9 +716,9 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
         ({"title": "{language}"}, "{language}"),
         ({"catalogue": "x"}, "begins with https"),
         ({"catalogue": "https://a/{language}"}, "{language}"),
-        ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum 123"),
-        ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "format is one of"),
-        ({"../train": [{"url": "https://a/b"}]}, "can't be part of a file's name"),
+        ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum = '123'"),
+        ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "must be one of text, sgm, ted"),
+        ({"../train": [{"url": "https://a/b"}]}, "can't be part of a file name"),
     ],
 )
 def test_a_table_with_a_mistake(

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
-from transduce.corpus import phrasebook
 
+from transduce.wings.demo import phrasebook
 from transduce.wings.demo.phrasebook import (
     Clause,
     Example,

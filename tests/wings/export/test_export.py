@@ -27,9 +27,7 @@ from models import make_model
 from transduce import model_folder
 from transduce.config.schema import STAND_INS, ModelConfig, RunConfig, configure, options
 from transduce.decoding.check_sentences import PHRASEBOOK
-from transduce.decoding.documents import translate_texts
-from transduce.decoding.engines.ct2 import build as making
-from transduce.decoding.engines.support import FORMATS, TABLE, Format, unknown_to
+from transduce.decoding.engines.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.model.embedding import sinusoids
@@ -38,11 +36,12 @@ from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholders import intact
 from transduce.tokens.imported_vocabulary import Foreign
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.paper.trees import ALL_MARKS
+from transduce.wings.parsing.trees import ALL_MARKS
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
@@ -110,10 +109,11 @@ def test_what_is_refused_is_what_the_table_says(models):
     for option, value in other.items():
         config = RunConfig(model=replace(ModelConfig(), **{option: value}))
         for form in FORMATS:
-            assert option in unknown_to(form, config)
+            refusal = refuse_config(form, config)
+            assert refusal and option in refusal.reason
     for form in FORMATS:
-        assert not unknown_to(form, configure({"model.d_k": 64, "model.d_v": 64}))  # what 0 stands for
-    assert set(TABLE) <= {option.name for option in options()}
+        assert not refuse_config(form, configure({"model.d_k": 64, "model.d_v": 64}))  # what 0 stands for
+    assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 
 def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, capsys):
@@ -275,11 +275,11 @@ def test_without_what_was_held_out_the_phrasebook_is_translated(models, tmp_path
 
 @pytest.mark.parametrize("name", ["stand-ins", "separate stand-ins"])
 def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(making, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
+    monkeypatch.setattr(building, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
     export(models(name), "onnx", tmp_path / "out")
     marked = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(10, seed=9)[0])]
     own, fast, onnx = (
-        [(each.text, each.flags) for each in translate_texts(translator, marked, None)]
+        [(each.text, each.flags) for each in translator.translate_lines(marked, kinds=["plain"] * len(marked))]
         for translator in (
             transduce.load(models(name), engine="torch"),
             transduce.load(models(name), engine="ctranslate2"),

@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from command_line import run
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.engines.engine import penalty
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, length_penalty
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.model.batch import make_batch
@@ -149,7 +148,7 @@ def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
     for each in search.complete:
         (log_prob,) = engine.log_probs([source], [search.path(each)])
         assert each.log_prob == pytest.approx(log_prob, abs=1e-3)
-        assert each.score == pytest.approx(log_prob / penalty(each.length, CONFIG.length_penalty), abs=1e-3)
+        assert each.score == pytest.approx(log_prob / length_penalty(each.length, CONFIG.length_penalty), abs=1e-3)
         assert len(search.path(each)) == each.length - 1
     assert search.complete == sorted(search.complete, key=lambda each: -each.score)
     ends = sum(node.fate == "complete" for step in search.steps for node in step)

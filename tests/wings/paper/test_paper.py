@@ -18,7 +18,7 @@ from transduce.commands.recipes import read_text
 from transduce.config.schema import ModelConfig, configure, read_recipe
 from transduce.model.arithmetic import per_target_token
 from transduce.model.batch import make_batch
-from transduce.model.build import KINDS, build, count_parameters
+from transduce.model.build import build, count_parameters, model_class
 from transduce.system.errors import UserError
 from transduce.training.update import forward
 from transduce.wings.demo.phrasebook.sampling import sentences
@@ -179,7 +179,7 @@ def test_the_shape_of_convs2s():
     """15 + 15 layers for WMT'14: 9 of 512 channels, 4 of 1,024, 2 of 2,048 with kernels of 1 (section 4.2)."""
     config = ModelConfig(kind="convolutional", d_model=768, convolutions=("9x512x3", "4x1024x3", "2x2048x1"))
     with torch.device("meta"):
-        model = KINDS["convolutional"](config)
+        model = model_class("convolutional")(config)
     kernels = [(layer.conv.out_channels // 2, layer.kernel) for layer in model.encoder]
     assert kernels == [(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2
     assert [(layer.convolution.conv.out_channels // 2, layer.convolution.kernel) for layer in model.decoder] == kernels
@@ -189,7 +189,7 @@ def test_the_shape_of_bytenet():
     """30 + 30 blocks of 800 units, in sets with dilations of 1, 2, 4, 8 and 16 (section 5)."""
     config = ModelConfig(kind="bytenet", vocab_size=300, d_model=1600, num_encoder_layers=30, num_decoder_layers=30)
     with torch.device("meta"):
-        model = KINDS["bytenet"](config)
+        model = model_class("bytenet")(config)
     for stack in (model.encoder, model.decoder):
         assert [block.conv.dilation[0] for block in stack] == [1, 2, 4, 8, 16] * 6
         assert {(block.conv.in_channels, block.conv.kernel_size[0]) for block in stack} == {(800, 3)}

@@ -28,9 +28,9 @@ def test_moses_tokens():
 def test_a_compound_counts_as_three_tokens():
     reference = ["Das Rock-Konzert war sehr gut besucht ."]
     right_half = ["Das Rock-Festival war sehr gut besucht ."]
-    assert paper_bleu(reference, reference, "de") == pytest.approx(100)
+    assert paper_bleu("de")(reference, reference) == pytest.approx(100)
     tokens = "Das Rock ##AT##-##AT## {} war sehr gut besucht ."
-    assert paper_bleu(right_half, reference, "de") == pytest.approx(
+    assert paper_bleu("de")(right_half, reference) == pytest.approx(
         tokenised_bleu([tokens.format("Festival")], [tokens.format("Konzert")])
     )
 
@@ -41,11 +41,11 @@ def test_it_stands_beside_sacrebleu(tmp_path, capsys):
     files = "--hypothesis", tmp_path / "out", tmp_path / "reference"
     status, printed, said = run(capsys, "evaluate", *files, "--paper-bleu", "de")
     assert status == 0, said
-    wanted = paper_bleu(*([(tmp_path / name).read_text().strip()] for name in ("out", "reference")), "de")
+    wanted = paper_bleu("de")(*([(tmp_path / name).read_text().strip()] for name in ("out", "reference")))
     assert f"BLEU as the paper's authors counted it, tokenised and with compounds split: {wanted:.2f}" in printed
     assert "tok:13a" in printed
 
 
 def test_nothing_to_score():
     with pytest.raises(UserError, match="1 hypotheses but 2 references"):
-        paper_bleu(["a"], ["a", "b"], "de")
+        paper_bleu("de")(["a"], ["a", "b"])

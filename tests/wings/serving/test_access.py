@@ -26,14 +26,14 @@ pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from transduce.wings.serving.access import Guard
+from transduce.wings.serving.access import AccessControl
 from transduce.wings.serving.api import application
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys, add_key, read_keys
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import Texts
-from transduce.wings.serving.rate_limit import Rates
+from transduce.wings.serving.rate_limit import RateLimit
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
 NOBODY = Keys({})
@@ -52,10 +52,12 @@ def engine() -> Iterator[Echo]:
     engine.gate.set()
 
 
-def guard(tokenizer: Tokenizer, engine: Echo, keys: Keys = NOBODY, *, local: bool = True, **limits: int) -> Guard:
+def guard(
+    tokenizer: Tokenizer, engine: Echo, keys: Keys = NOBODY, *, local: bool = True, **limits: int
+) -> AccessControl:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     direction = Direction("ka", "zu")
-    return application({direction: Served("nowhere", direction, translator, 100)}, keys, Limits(**limits), local=local)
+    return application({direction: Served("nowhere", direction, translator)}, keys, Limits(**limits), local=local)
 
 
 @contextlib.contextmanager
@@ -144,7 +146,7 @@ def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 @given(st.integers(1, 50), st.lists(st.floats(0, 100), max_size=100))
 def test_nobody_gets_more_than_there_is(per_minute: int, pauses: list[float]) -> None:
     now = 0.0
-    rates = Rates(per_minute, lambda: now)
+    rates = RateLimit(per_minute, lambda: now)
     allowed: list[float] = []
     for pause in pauses:
         now += pause
@@ -204,14 +206,14 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
     small["term_characters"] = 5
     with client(guard(tokenizer, engine, **small, document=800, document_characters=8)) as asking:
         for fields, sentence in (
-            ({"q": ["ka"] * 3}, "2 texts"),
-            ({"q": "k" * 10}, "9 characters"),
-            ({"q": ["ka", "k" * 10]}, "9 characters"),
-            ({"alternatives": 4}, "3 alternatives"),
-            ({"beam_size": 3}, "2 hypotheses"),
-            ({"glossary": {"a": "b", "c": "d"}}, "1 terms"),
-            ({"glossary": {"a": "k" * 6}}, "5 characters"),
-            ({"glossary": {"k" * 6: "a"}}, "5 characters"),
+            ({"q": ["ka"] * 3}, "Too many texts: 3; at most 2"),
+            ({"q": "k" * 10}, "The text has 10 characters; at most 9"),
+            ({"q": ["ka", "k" * 10]}, "The text has 10 characters; at most 9"),
+            ({"alternatives": 4}, "Too many alternatives: 4; at most 3"),
+            ({"beam_size": 3}, "Too many hypotheses (beam_size): 3; at most 2"),
+            ({"glossary": {"a": "b", "c": "d"}}, "Too many terms: 2; at most 1"),
+            ({"glossary": {"a": "k" * 6}}, "The side of a term has 6 characters; at most 5"),
+            ({"glossary": {"k" * 6: "a"}}, "The side of a term has 6 characters; at most 5"),
             ({"q": [["ka"]]}, "2 levels"),
         ):
             answer = asking.post("/translate", json=WORDED | fields)
@@ -281,7 +283,7 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
     served = {
-        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer), 100)
+        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer))
         for source, each in (("en", engine), ("de", other))
     }
     text = "Guten Morgen, wie geht es dir?"
@@ -373,8 +375,8 @@ def test_what_breaks_is_noted_without_the_text(
     engine.search = search  # type: ignore[method-assign]
     with client(guard(tokenizer, engine)) as asking:
         answer = asking.post("/translate", json=WORDED)
-        assert answer.status_code == 500 and "Something is wrong here" in answer.json()["error"]
-    assert "ValueError in test_guard.py" in caplog.text and "secret" not in caplog.text
+        assert answer.status_code == 500 and "Internal server error" in answer.json()["error"]
+    assert "ValueError in test_access.py" in caplog.text and "secret" not in caplog.text
 
 
 def test_limits_can_be_raised(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -389,4 +391,4 @@ def test_two_models_of_one_direction_are_a_mistake() -> None:
 
     direction = Direction("ka", "zu")
     with pytest.raises(UserError, match="a and b both"):
-        by_direction(Served(folder, direction, None, 1) for folder in "ab")  # type: ignore[arg-type]
+        by_direction(Served(folder, direction, None) for folder in "ab")  # type: ignore[arg-type]

@@ -14,9 +14,10 @@ from corpora import WORDS
 from servers import Echo
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.translator import Translator
+from transduce.decoding.types import TranslationOptions
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.serving.batching import Batcher, Part, QueueFullError, Want
+from transduce.wings.serving.batching import Batcher, BatchKey, Part, QueueFullError
 
 TEXTS = [" ".join(words) for words in itertools.product(WORDS, repeat=2)]
 
@@ -46,10 +47,14 @@ def run(
     return asyncio.run(whole())
 
 
-async def ask(batcher: Batcher, want: Want, sentences: Sequence[str], size: int = 1) -> list[str]:
+def key_of(translator: Translator, n_best: int) -> BatchKey:
+    return BatchKey(translator, TranslationOptions(n_best))
+
+
+async def ask(batcher: Batcher, key: BatchKey, sentences: Sequence[str], size: int = 1) -> list[str]:
     """The translations of sentences that count as so many tokens each."""
     with batcher.place():
-        (found,) = await batcher.translate([Part(want, sentences, [size] * len(sentences))])
+        (found,) = await batcher.translate([Part(key, sentences, [size] * len(sentences))])
     return [each.text for each in found]
 
 
@@ -72,7 +77,7 @@ def test_everybody_gets_their_own_and_nobody_suffers_for_another(
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> list[Any]:
-        asked = (ask(batcher, Want(translator, n_best), texts) for texts, n_best in requests)
+        asked = (ask(batcher, key_of(translator, n_best), texts) for texts, n_best in requests)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert (batcher.requests, batcher.tokens) == (0, 0)
         return answers
@@ -84,10 +89,10 @@ def test_everybody_gets_their_own_and_nobody_suffers_for_another(
 def test_what_fails_at_its_beginning_leaves_the_queue_with_all_of_it(tokenizer: Tokenizer) -> None:
     engine = Echo()
     engine.gate.set()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> list[Any]:
-        asked = ask(batcher, want, ["ti ti", *TEXTS[:30]]), ask(batcher, want, TEXTS[:30])
+        asked = ask(batcher, key, ["ti ti", *TEXTS[:30]]), ask(batcher, key, TEXTS[:30])
         return await asyncio.gather(*asked, return_exceptions=True)
 
     refused, answered = run(body)
@@ -96,12 +101,12 @@ def test_what_fails_at_its_beginning_leaves_the_queue_with_all_of_it(tokenizer: 
 
 def test_a_long_document_does_not_hold_up_a_word(tokenizer: Tokenizer) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        document = asyncio.create_task(ask(batcher, want, [TEXTS[0]] * 100))
+        document = asyncio.create_task(ask(batcher, key, [TEXTS[0]] * 100))
         await until(engine.began.is_set)
-        word = asyncio.create_task(ask(batcher, want, [TEXTS[1]]))
+        word = asyncio.create_task(ask(batcher, key, [TEXTS[1]]))
         await until(lambda: batcher.requests == 2)
         engine.gate.set()
         assert await word == [TEXTS[1]]
@@ -118,10 +123,10 @@ def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, reque
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     texts = map(" ".join, itertools.product(WORDS, repeat=3))
-    asked = [(Want(translator, n_best), list(itertools.islice(texts, length))) for length, n_best in requests]
+    asked = [(key_of(translator, n_best), list(itertools.islice(texts, length))) for length, n_best in requests]
 
     async def body(batcher: Batcher) -> None:
-        first = asyncio.create_task(ask(batcher, Want(translator), [TEXTS[0]]))
+        first = asyncio.create_task(ask(batcher, BatchKey(translator), [TEXTS[0]]))
         await until(engine.began.is_set)
         others = [asyncio.create_task(ask(batcher, *each)) for each in asked]
         await until(lambda: batcher.requests == 1 + len(asked))
@@ -133,9 +138,9 @@ def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, reque
     for batch in engine.searched[1:]:
         for text in batch:
             turns[next(place for place, (_, sentences) in enumerate(asked) if text in sentences)] += 1
-        for (want, sentences), had in zip(asked, turns, strict=True):
+        for (key, sentences), had in zip(asked, turns, strict=True):
             if had < len(sentences):
-                assert had >= max(count for (each, _), count in zip(asked, turns, strict=True) if each == want) - 1
+                assert had >= max(count for (each, _), count in zip(asked, turns, strict=True) if each == key) - 1
 
 
 def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> None:
@@ -143,9 +148,9 @@ def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> 
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        documents = [asyncio.create_task(ask(batcher, Want(translator, 1), [TEXTS[0]] * 100)) for _ in range(9)]
+        documents = [asyncio.create_task(ask(batcher, key_of(translator, 1), [TEXTS[0]] * 100)) for _ in range(9)]
         await until(engine.began.is_set)
-        word = asyncio.create_task(ask(batcher, Want(translator, 2), [TEXTS[1]]))
+        word = asyncio.create_task(ask(batcher, key_of(translator, 2), [TEXTS[1]]))
         await until(lambda: batcher.requests == 10)
         engine.gate.set()
         assert await word == [TEXTS[1]] and not any(document.done() for document in documents)
@@ -157,20 +162,20 @@ def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> 
 
 def test_who_leaves_frees_the_place(tokenizer: Tokenizer) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        first = asyncio.create_task(ask(batcher, want, [TEXTS[0]]))
+        first = asyncio.create_task(ask(batcher, key, [TEXTS[0]]))
         await until(engine.began.is_set)
-        second = asyncio.create_task(ask(batcher, want, [TEXTS[1]] * 20, 5))
+        second = asyncio.create_task(ask(batcher, key, [TEXTS[1]] * 20, 5))
         await until(lambda: batcher.requests == 2)
         assert batcher.tokens == 101
         with pytest.raises(QueueFullError) as full:  # at once, though the engine works
-            await ask(batcher, want, [TEXTS[2]])
+            await ask(batcher, key, [TEXTS[2]])
         assert full.value.seconds >= 1
         second.cancel()
         await until(lambda: (batcher.requests, batcher.tokens) == (1, 1))
-        third = asyncio.create_task(ask(batcher, want, [TEXTS[2]]))
+        third = asyncio.create_task(ask(batcher, key, [TEXTS[2]]))
         engine.gate.set()
         assert (await first, await third) == ([TEXTS[0]], [TEXTS[2]])
         assert not any(TEXTS[1] in batch for batch in engine.searched)
@@ -180,15 +185,15 @@ def test_who_leaves_frees_the_place(tokenizer: Tokenizer) -> None:
 
 def test_room_is_for_what_one_waits_for(tokenizer: Tokenizer) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        long = asyncio.create_task(ask(batcher, want, [TEXTS[0]] * 30, 10))  # alone, it has room whatever it is
+        long = asyncio.create_task(ask(batcher, key, [TEXTS[0]] * 30, 10))  # alone, it has room whatever it is
         await until(engine.began.is_set)
-        short = asyncio.create_task(ask(batcher, want, [TEXTS[1]], 10))  # doesn't wait for all of it
+        short = asyncio.create_task(ask(batcher, key, [TEXTS[1]], 10))  # doesn't wait for all of it
         await until(lambda: batcher.requests == 2)
         with pytest.raises(QueueFullError):  # would
-            await ask(batcher, want, [TEXTS[2]] * 30, 10)
+            await ask(batcher, key, [TEXTS[2]] * 30, 10)
         engine.gate.set()
         assert (await long, await short) == ([TEXTS[0]] * 30, [TEXTS[1]])
 
@@ -198,13 +203,13 @@ def test_room_is_for_what_one_waits_for(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("wait", [1e-9, 1e6])
 def test_nobody_is_accepted_who_would_wait_for_too_long(tokenizer: Tokenizer, wait: float) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
         engine.gate.set()
-        await ask(batcher, want, [TEXTS[0]])  # from now on it knows its pace
+        await ask(batcher, key, [TEXTS[0]])  # from now on it knows its pace
         engine.gate.clear()
-        before = asyncio.create_task(ask(batcher, want, [TEXTS[1]]))
+        before = asyncio.create_task(ask(batcher, key, [TEXTS[1]]))
         await until(lambda: batcher.tokens == 1)
         with pytest.raises(QueueFullError) if wait < 1 else contextlib.nullcontext():
             batcher.check_room(1)
@@ -220,24 +225,24 @@ def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        parts = [Part(Want(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9) for n_best in (1, 2)]
-        nothing = Part(Want(translator), [], [])
+        parts = [Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9) for n_best in (1, 2)]
+        nothing = Part(BatchKey(translator), [], [])
         found = await batcher.translate([parts[0], nothing, parts[1]])
         assert [[each.text for each in part] for part in found] == [[TEXTS[1]] * 9, [], [TEXTS[2]] * 9]
         assert await batcher.translate([nothing]) == [[]]
         with pytest.raises(UserError):  # what is left of it isn't translated any more
-            await batcher.translate([Part(Want(translator, 2), ["ti ti"] * 9, [100] * 9), parts[0]])
-        assert await ask(batcher, Want(translator), [TEXTS[0]]) == [TEXTS[0]]
+            await batcher.translate([Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9), parts[0]])
+        assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
 
     run(body, tokens=100)
 
 
 def test_what_runs_in_the_engines_thread_waits_for_it(tokenizer: Tokenizer) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        first = asyncio.create_task(ask(batcher, want, [TEXTS[0]]))
+        first = asyncio.create_task(ask(batcher, key, [TEXTS[0]]))
         await until(engine.began.is_set)
         computed = asyncio.create_task(batcher.call(lambda: len(engine.searched)))
         engine.gate.set()
@@ -249,13 +254,13 @@ def test_what_runs_in_the_engines_thread_waits_for_it(tokenizer: Tokenizer) -> N
 
 def test_between_two_computations_a_batch_has_its_turn(tokenizer: Tokenizer) -> None:
     engine = Echo()
-    want = Want(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        first = asyncio.create_task(ask(batcher, want, [TEXTS[0]]))
+        first = asyncio.create_task(ask(batcher, key, [TEXTS[0]]))
         await until(engine.began.is_set)
         computed = [asyncio.create_task(batcher.call(lambda: len(engine.searched))) for _ in range(5)]
-        second = asyncio.create_task(ask(batcher, want, [TEXTS[1]]))
+        second = asyncio.create_task(ask(batcher, key, [TEXTS[1]]))
         await until(lambda: batcher.requests == 2)
         engine.gate.set()
         assert await asyncio.gather(*computed) == [1, 2, 2, 2, 2]

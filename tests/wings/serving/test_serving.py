@@ -44,7 +44,7 @@ def server(model: Path) -> Iterator[Server]:
     with serving(model, model.parent / "server.log", *DEADLINES) as server:
         yield server
     log = server.log.read_text("utf-8")
-    assert re.fullmatch(r"ka → zu: .*\nListening at .*\n", log), log  # whatever anybody sends
+    assert re.fullmatch(r"ka → zu: .*\nListening on .*\n", log), log  # whatever anybody sends
     assert server.process.returncode == 0
 
 
@@ -474,7 +474,7 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
         server.get("/health")
         server.process.send_signal(signal.SIGTERM)
         answer = receive(slow)
-        assert (answer.status, answer.error) == (503, "The server is ending; send this again later.")
+        assert (answer.status, answer.error) == (503, "The server is shutting down; send the request again later.")
         assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(15) == 0
     assert "Traceback" not in server.log.read_text()
 
@@ -531,18 +531,18 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
-    assert "Name one model folder" in command(capsys)
+    assert "Name at least one model folder" in command(capsys)
     assert "nowhere" in command(capsys, tmp_path / "nowhere")
     for host in ("0.0.0.0", "::", "", "192.0.2.1"):
         assert "--insecure" in command(capsys, model, "--host", host)
-    assert "choose another --host" in command(capsys, model, "--host", "192.0.2.1", "--insecure")
-    assert "choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
+    assert "Choose another --host" in command(capsys, model, "--host", "192.0.2.1", "--insecure")
+    assert "Choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
     assert "65535" in command(capsys, model, "--port", "99999")
     assert "both translate ka to zu" in command(capsys, model, model, "--port", "0", "--engine", "torch")
     for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
         assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
+        assert "Choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
     for wrong in ("queue", "limits.queue", "limits.queues=1", "queue=1", "limits.queue=", "limits.queue=0"):
         assert "limit" in command(capsys, model, "--limit", wrong)
     for wrong in ("-1", "1.5", "x", "٣", "9" * 5000):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from transduce.commands.output import STANDARD_OUTPUT, check_output
 from transduce.commands.prepare import say_prepared
-from transduce.commands.translate import say_flags
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 
@@ -37,4 +36,4 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     check_output(output, [])
     joined = translating.join_translations(shards, output)
     say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
-    say_flags(joined.flags)
+    joined.flags.say()

@@ -31,8 +31,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning, clean
 from transduce.text.hashes import Bits64
-from transduce.text.pairs import BILINGUAL, PAGES, SUBTITLES, Origin, Pair, read_lines, read_pairs, within
-from transduce.text.plain import STANDARD_INPUT, display_name, suffixes, without_byte_order_mark
+from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
+from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
 from transduce.text.rules import Checker
 from transduce.text.staging import Spool
 from transduce.tokens.packed import map_file
@@ -156,7 +156,7 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = within([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
+    files = expand_folders([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
     languages = data.source, data.target
     return agree(
         folder,
@@ -334,7 +334,7 @@ def _encode(found: Found, names: Sequence[str], tokenizer: Tokenizer, max_length
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:
     """The pairs of a part of a corpus, counted from 0."""
-    if _is_aligned(files):  # lines are passed over faster than pairs
+    if are_line_aligned(files):  # lines are passed over faster than pairs
         texts = [islice(without_byte_order_mark(read_lines(file)), begin, end) for file in files]
         origins = map(Origin, repeat(display_name(files[0])), count(begin + 1))
         return (Pair(source, target, origin) for source, target, origin in zip(*texts, origins, strict=False))
@@ -344,17 +344,11 @@ def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int
 def _length(files: Sequence[str], languages: tuple[str, str]) -> int:
     """The pairs of a corpus; raises UserError as reading them does."""
     next(read_pairs(files, languages), None)
-    if _is_aligned(files):
+    if are_line_aligned(files):
         lines = [sum(1 for _ in read_lines(file)) for file in files]
         if lines[0] == lines[1]:
             return lines[0]
     return sum(1 for _ in read_pairs(files, languages))  # which also says what is wrong with two files
-
-
-def _is_aligned(files: Sequence[str]) -> bool:
-    """Whether these are two text files, in which pairs are lines."""
-    others = *BILINGUAL, *SUBTITLES, *PAGES
-    return len(files) == 2 and not any(suffixes(file)[0] in others or Path(file).is_dir() for file in files)
 
 
 def _fingerprint(folder: Path) -> str:

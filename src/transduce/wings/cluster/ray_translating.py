@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transduce.decoding.translator import CHUNK
+from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
 from transduce.text.plain import read_lines, without_byte_order_mark
@@ -105,7 +105,7 @@ def _translate(job: Job, input: str, folder: Path, shards: int, pool: Pool) -> N
 
 def shards_for(lines: int, workers: int) -> int:
     """How many shards to make of a file: small enough to be done again, enough for all workers."""
-    chunks = max(1, -(-lines // CHUNK))
+    chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // CHUNKS), EACH * workers))
 
 

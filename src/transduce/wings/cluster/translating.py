@@ -8,6 +8,7 @@ A shard is there when both are and agree. `cat folder/*.txt` is the whole.
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,16 +18,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transduce import model_folder
-from transduce.config.schema import DataConfig
-from transduce.decoding.engines.engine import Choice
-from transduce.decoding.glossary import read_glossary
-from transduce.decoding.lines import Flags, Form, translate_all, written
+from transduce.commands.translate import Flags, LineFormat, written
 from transduce.decoding.loading import decode_config, load
-from transduce.decoding.translator import CHUNK
+from transduce.decoding.registry import EngineName
+from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
 from transduce.wings.cluster.shards import Plan, Shard, agree, complain_of_missing, read_plan
+from transduce.wings.terms.glossary import read_glossary
 
 KIND = "translate"
 BLOCK = 1 << 20  # bytes copied at once
@@ -38,8 +38,8 @@ class Job:
 
     models: tuple[str, ...]
     options: Mapping[str, Any]  # decode.*
-    engine: Choice
-    form: Form
+    engine: EngineName
+    format: LineFormat
     glossary: str = ""  # a file
 
     def call(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Job:
             "models": [_fingerprint(Path(model)) for model in self.models],
             "engine": self.engine,
             "glossary": digest(Path(self.glossary)) if self.glossary else "",
-            **dataclasses.asdict(self.form),
+            **dataclasses.asdict(self.format),
             **{
                 f"decode.{name}": value
                 for name, value in dataclasses.asdict(decode_config(config, self.options)).items()
@@ -89,7 +89,6 @@ class ShardTranslator:
         """threads: of the CPU, 0: one for each core, or what torch chooses."""
         self._job, self._folder, self._plan = job, folder, plan
         self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
-        self._data: DataConfig = model_folder.read_config(Path(job.models[0])).data
         self._terms = read_glossary(job.glossary) if job.glossary else []
 
     @property
@@ -106,15 +105,16 @@ class ShardTranslator:
             return record
         began = time.monotonic()
         [(begin, end)] = self._plan.cuts(shard)
-        translations = translate_all(self._translator, lines, self._job.form, self._data, self._terms, begin + 1)
+        options = self._job.format.options(self._terms)
+        translations = self._translator.translate_lines(lines, options, numbers=itertools.count(begin + 1))
         flags, sha256, count = Flags(), hashlib.sha256(), 0
         path = shard_path(self._folder, self._plan, shard)
         with write_file(path) as file:
             for count, translation in enumerate(translations, 1):
-                line = f"{written(translation, self._job.form)}\n".encode()
+                line = f"{written(translation, self._job.format)}\n".encode()
                 sha256.update(line)
                 file.write(line)
-                flags.note(translation.flags, begin + count)
+                flags.add(translation.flags, begin + count)
             if count != end - begin:
                 raise UserError(f"Shard {shard} has {count:,} lines instead of {end - begin:,}: the input was changed.")
             seconds = round(time.monotonic() - began, 3)
@@ -149,7 +149,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
 
 def unit_for(lines: int, shards: int) -> int:
     """What is translated together, so that a shard has the same batches as within the whole; 1 for a short file."""
-    return CHUNK if lines >= CHUNK * shards else 1
+    return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
 def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
@@ -159,8 +159,8 @@ def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
 
 def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
     """The file of a shard."""
-    form = Form(**{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")})
-    return folder / f"{shard.name}{'.jsonl' if form.objects else '.txt'}"
+    format = LineFormat(**{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")})
+    return folder / f"{shard.name}{'.jsonl' if format.is_json else '.txt'}"
 
 
 def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
@@ -188,7 +188,7 @@ def join_translations(folder: Path, output: Path) -> Joined:
         for shard, record in records.items():
             assert record is not None
             _copy(shard_path(folder, plan, shard), record, file)
-            flags.add(record.flags)
+            flags.extend(record.flags)
             lines += record.lines
             engines[record.engine] = None
     if lines != plan.lengths[0]:

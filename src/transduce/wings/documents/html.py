@@ -1,24 +1,27 @@
-"""HTML, whole pages or parts: the texts of its blocks, with the elements in them, and what attributes say to people."""
+"""HTML pages and fragments: the texts of blocks, with the elements in them, and attributes that people read or hear."""
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from transduce.text.formats import DocumentFile
 from transduce.text.inline import is_protected, last_piece
 from transduce.text.markup import Piece, attribute, attributes, pieces
 from transduce.text.placeholders import is_text, mask
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
-from transduce.wings.documents.xml import DECLARED
+from transduce.wings.documents.xml import XML_ENCODING
 
-CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-HEAD = 4096  # bytes in which the encoding is declared
-ELEMENTS = (
+META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+META_CHARSET_BYTES = 4096  # from the beginning of the file
+WINDOWS_1252_LABELS = {"iso8859-1", "ascii"}  # codecs that browsers replace (WHATWG's Encoding Standard, 4.2)
+INLINE_NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small span strike "
     "strong sub sup time tt u var wbr"
 )
-INLINE = frozenset(ELEMENTS.split())
-SKIPPED = frozenset(["pre", "listing", "template"])  # beside what is protected anyway
+INLINE = frozenset(INLINE_NAMES.split())
+SKIPPED = frozenset(["pre", "listing", "template"])  # besides protected elements
 SPOKEN = ("alt", "title", "placeholder", "aria-label")
 DESCRIPTIONS = ("description", "keywords", "og:title", "og:description", "twitter:title", "twitter:description")
 BUTTONS = ("submit", "button", "reset")
@@ -28,26 +31,24 @@ BUTTONS = ("submit", "button", "reset")
 class _Run:
     """Text and inline elements between the edges of blocks."""
 
-    begin: int = -1  # -1: nothing yet
+    begin: int = -1  # -1: empty
     end: int = -1
     tags: list[Piece] = field(default_factory=list)
 
 
-def read_html(content: bytes, name: str) -> Document:
-    """The texts of blocks, without script, style, pre, code, and what has translate="no"."""
-    declared = CHARSET.search(content, 0, HEAD) or DECLARED.search(content)
-    text, codec = decode(content, name, declared[1].decode() if declared else None)
-    found = list(pieces(text, html=True))
+def read_html(file: DocumentFile) -> Document:
+    """The texts of blocks, without script, style, pre, code, and elements with translate="no"."""
+    text, codec = decode(file.content, file.name, _encoding(file.content))
+    elements = list(pieces(text, html=True))
     lines, run, slots, i = _Lines(text), _Run(), list[Slot](), 0
-    while i < len(found):
-        piece = found[i]
-        tag = text[piece.begin : piece.end]
-        first = piece
-        if piece.kind == "open" and (piece.name in SKIPPED or is_protected(piece, tag)):
-            i = last_piece(found, i)
+    while i < len(elements):
+        first = elements[i]
+        tag = text[first.begin : first.end]
+        if first.kind == "open" and (first.name in SKIPPED or is_protected(first, tag)):
+            i = last_piece(elements, i)
         if first.kind == "text" or (first.kind == "other" and tag.startswith("<!--")) or first.name in INLINE:
             run.begin = first.begin if run.begin < 0 else run.begin
-            run.end = found[i].end
+            run.end = elements[i].end
             run.tags += [first] * (first.kind in ("open", "empty"))
         else:
             slots += _slots(text, run, lines, len(slots))
@@ -56,24 +57,39 @@ def read_html(content: bytes, name: str) -> Document:
                 slots += _attributes(text, first, lines, None)
         i += 1
     slots += _slots(text, run, lines, len(slots))
-    return Document(name, text, codec, tuple(slots))
+    return Document(file.name, text, codec, tuple(slots))
+
+
+def _encoding(content: bytes) -> str | None:
+    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, unless a byte of the page is none of it."""
+    declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
+    if declared is None:
+        return None
+    label = declared[1].decode()
+    try:
+        if codecs.lookup(label).name in WINDOWS_1252_LABELS:
+            content.decode("cp1252")
+            return "cp1252"
+    except (LookupError, UnicodeDecodeError):
+        pass  # `decode` raises the error
+    return label
 
 
 class _Lines:
-    """The number of the line of a place; places are asked for in order, more or less."""
+    """Converts places in a text to lines; places that ascend are fast."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at, self.line = text, 0, 1
+        self._text, self._place, self._line = text, 0, 1
 
-    def __call__(self, at: int) -> int:
-        if at < self.at:
-            return self.line - self.text.count("\n", at, self.at)
-        self.line, self.at = self.line + self.text.count("\n", self.at, at), at
-        return self.line
+    def __call__(self, place: int) -> int:
+        if place < self._place:
+            return self._line - self._text.count("\n", place, self._place)
+        self._line, self._place = self._line + self._text.count("\n", self._place, place), place
+        return self._line
 
 
 def _slots(text: str, run: _Run, lines: _Lines, number: int) -> list[Slot]:
-    """The slot of a run, which has this number, and those of the attributes in it."""
+    """The slot of a run, with this number, and the slots of the attributes in it."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -97,10 +113,10 @@ def _attributes(text: str, piece: Piece, lines: _Lines, within: int | None) -> l
     slots = []
     places = attributes(tag)
     for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
-        value, at = tag[begin:end], piece.begin + begin
+        value, first = tag[begin:end], piece.begin + begin
         if is_text(mask(value, markup=True)):
             write, whole = _writer(tag[begin - 1]), (piece.begin, piece.end)
-            slots.append(Slot(value, value, lines(at), at, piece.begin + end, write, "markup", within, whole))
+            slots.append(Slot(value, value, lines(first), first, piece.begin + end, write, "markup", within, whole))
     return slots
 
 
@@ -114,10 +130,12 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _writer(quote: str) -> Callable[[str], str]:
-    def write(new: str) -> str:
+    """Writes the value of an attribute that this character precedes; a value without quotes gets them."""
+
+    def write(translation: str) -> str:
         if quote == "'":
-            return new.replace("'", "&#39;")
-        new = new.replace('"', "&quot;")
-        return new if quote == '"' else f'"{new}"'
+            return translation.replace("'", "&#39;")
+        escaped = translation.replace('"', "&quot;")
+        return escaped if quote == '"' else f'"{escaped}"'
 
     return write

@@ -1,18 +1,19 @@
-"""Plain text: every line is a text of one or more sentences."""
+"""Plain text as a document: every line is a text of one or more sentences."""
 
+from transduce.text.formats import DocumentFile
 from transduce.wings.documents.document import Document, Slot, decode
 
-BLANKS = " \t\r\ufeff\u00a0"
+EDGE_CHARACTERS = " \t\r\ufeff\u00a0"
 
 
-def read_text(content: bytes, name: str) -> Document:
-    """The lines that aren't blank, without the blanks around them."""
-    text, codec = decode(content, name)
-    slots, at = list[Slot](), 0
+def read_text(file: DocumentFile) -> Document:
+    """The lines that are not blank, without the blanks around them."""
+    text, codec = decode(file.content, file.name)
+    slots, begin = list[Slot](), 0  # begin: of the line
     for number, line in enumerate(text.split("\n"), 1):
-        inner = line.strip(BLANKS)
+        inner = line.strip(EDGE_CHARACTERS)
         if inner.strip():
-            begin = at + len(line) - len(line.lstrip(BLANKS))
-            slots.append(Slot(inner, inner, number, begin, begin + len(inner), str))
-        at += len(line) + 1
-    return Document(name, text, codec, tuple(slots))
+            first = begin + len(line) - len(line.lstrip(EDGE_CHARACTERS))
+            slots.append(Slot(inner, inner, number, first, first + len(inner), str))
+        begin += len(line) + 1
+    return Document(file.name, text, codec, tuple(slots))

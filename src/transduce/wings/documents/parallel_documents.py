@@ -1,85 +1,92 @@
-"""Two documents that say the same in two languages: subtitles, paired by their times, and pages, by their blocks."""
+"""Two documents, one in each language: subtitles are paired by their times, pages by their blocks."""
 
 from collections.abc import Iterator, Sequence
 
 from transduce.system.errors import UserError
+from transduce.text.formats import DocumentFile, TextPair
 from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
-from transduce.wings.documents.document import Slot
+from transduce.wings.documents.document import Document, Slot
 from transduce.wings.documents.html import read_html
 from transduce.wings.documents.subtitles import Cue, read_cues
 
-TOGETHER = 0.5  # of the shorter of two cues that must be shown at the same time
-NEAR = 20  # cues of one side that may share their time with one of the other
+MIN_SHARED_TIME = 0.5  # of the shorter of two cues that belong together
+MAX_CUES_COMPARED = 20  # of a side, with a cue of the other
 
 
-def read_subtitle_pairs(source: str, target: str) -> Iterator[tuple[str, str, int]]:
-    """The texts that are shown at the same time, and their lines in the source.
+def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
+    """The texts that are shown at the same time.
 
-    Where several cues share their time with one, they are one text. A cue that has no counterpart is a pair with an
-    empty text. Raises UserError if there are none at the same time.
+    Several cues that share their time with one cue are one text. A cue without a counterpart is a pair with an empty
+    text. Raises UserError if no cues are shown at the same time.
     """
-    here, there = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
-    groups = list(_groups(here, there))
-    if here and there and not any(cues and others for cues, others in groups):
-        raise UserError(f"No texts of {source} and {target} are shown at the same time: are they of the same film?")
-    for cues, others in groups:
-        yield _text(cues), _text(others), (cues or others)[0].slot.line
+    source_cues, target_cues = (read_cues(_content(file), display_name(file)) for file in (source, target))
+    groups = list(_groups(source_cues, target_cues))
+    if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
+        raise UserError(f"No texts of {source} and {target} are shown at the same time. Are they of the same film?")
+    for spoken, written in groups:
+        yield _text(spoken), _text(written), (spoken or written)[0].slot.line
 
 
-def _groups(here: Sequence[Cue], there: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
-    """The cues of both sides in order, in the smallest groups that share no time with each other."""
-    i = j = 0
-    while i < len(here) or j < len(there):
-        ours = j == len(there) or (i < len(here) and here[i].begin <= there[j].begin)
-        last, other_last = i + ours, j + (not ours)
-        grown = True
-        while grown:
-            grown = False
-            if other_last < len(there) and _meets(there[other_last], here[i:last]):
-                other_last, grown = other_last + 1, True
-            if last < len(here) and _meets(here[last], there[j:other_last]):
-                last, grown = last + 1, True
-        yield here[i:last], there[j:other_last]
-        i, j = last, other_last
-
-
-def _meets(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether a cue is shown together with one of the others: the last, or the one that is there longest."""
-    candidates = [others[-1], max(others[-NEAR:], key=lambda other: other.end)] if others else []
-    return any(
-        _shared(cue, other) > TOGETHER * min(cue.end - cue.begin, other.end - other.begin) for other in candidates
-    )
-
-
-def _shared(one: Cue, other: Cue) -> float:
-    return min(one.end, other.end) - max(one.begin, other.begin)
-
-
-def _text(cues: Sequence[Cue]) -> str:
-    return " ".join(cue.slot.text for cue in cues)
-
-
-def read_page_pairs(source: str, target: str) -> Iterator[tuple[str, str, int]]:
-    """The texts of two pages with the same blocks, in order, and their lines in the source.
-
-    Raises UserError if they have others.
-    """
-    here, there = (read_html(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
-    for one, other in zip(here.slots, there.slots, strict=False):
-        if _shape(one) != _shape(other):
+def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
+    """The texts of two pages with the same blocks, in order; raises UserError if their blocks differ."""
+    source_page, target_page = (_page(file) for file in (source, target))
+    for spoken, written in zip(source_page.slots, target_page.slots, strict=False):
+        if _shape(spoken) != _shape(written):
             raise UserError(
-                f"{source}, line {one.line} and {target}, line {other.line} are no counterparts: two pages are "
-                "paired block by block, so they need the same blocks. Align them with another program."
+                f"{source}:{spoken.line} and {target}:{written.line} do not match. Two pages are paired block by block "
+                "and need the same blocks; align them with another program."
             )
-    if len(here.slots) != len(there.slots):
+    if len(source_page.slots) != len(target_page.slots):
         raise UserError(
-            f"{source} has {len(here.slots):,} texts and {target} has {len(there.slots):,}: two pages are paired "
-            "block by block, so they need the same blocks. Align them with another program."
+            f"{source} has {len(source_page.slots):,} texts and {target} has {len(target_page.slots):,}. Two pages are "
+            "paired block by block and need the same blocks; align them with another program."
         )
-    for one, other in zip(here.slots, there.slots, strict=True):
-        yield mask(one.text, markup=True).text, mask(other.text, markup=True).text, one.line
+    for spoken, written in zip(source_page.slots, target_page.slots, strict=True):
+        yield mask(spoken.text, markup=True).text, mask(written.text, markup=True).text, spoken.line
+
+
+def _content(file: str) -> bytes:
+    return b"".join(read_pieces(file))
+
+
+def _page(file: str) -> Document:
+    return read_html(DocumentFile(_content(file), display_name(file), "", ""))
 
 
 def _shape(slot: Slot) -> tuple[str, bool]:
     return slot.kind, slot.within is None
+
+
+def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
+    """The cues of both sides in order, in the smallest groups that share no time with each other."""
+    i = j = 0
+    while i < len(sources) or j < len(targets):
+        source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
+        source_end, target_end = i + source_first, j + (not source_first)
+        has_grown = True
+        while has_grown:
+            has_grown = False
+            if target_end < len(targets) and _belongs(targets[target_end], sources[i:source_end]):
+                target_end, has_grown = target_end + 1, True
+            if source_end < len(sources) and _belongs(sources[source_end], targets[j:target_end]):
+                source_end, has_grown = source_end + 1, True
+        yield sources[i:source_end], targets[j:target_end]
+        i, j = source_end, target_end
+
+
+def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
+    """Whether a cue is shown together with one of the others: the last, or the one that ends last."""
+    candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
+    return any(
+        _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)
+        for other in candidates
+    )
+
+
+def _shared_seconds(cue: Cue, other: Cue) -> float:
+    return min(cue.end, other.end) - max(cue.begin, other.begin)
+
+
+def _text(cues: Sequence[Cue]) -> str:
+    return " ".join(cue.slot.text for cue in cues)

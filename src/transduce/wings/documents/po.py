@@ -1,6 +1,6 @@
-"""gettext's .po files: messages with their translations, as programs and documentation have them.
+"""gettext's .po files: messages of programs and documentation with their translations.
 
-Read line by line, so that each translation's place is known; what is written is wrapped as gettext does it.
+The reader goes line by line, so that the place of each translation is known. Translations are wrapped as gettext does.
 """
 
 import re
@@ -9,29 +9,31 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from transduce.system.errors import UserError
-from transduce.wings.documents.document import Document, Known, Slot, check_language, decode, decoded
+from transduce.text.formats import CorpusFile, DocumentFile, TextPair
+from transduce.text.plain import display_name, read_pieces
+from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
 from transduce.wings.documents.plurals import Plurals, plurals
 
-CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
-LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
-TEMPLATE = b"CHARSET"  # stands in templates, where nothing else than ASCII is expected
-LINE = re.compile(
-    r"[ \t]*(?:(?P<word>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
+HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
+HEADER_LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
+TEMPLATE_CHARSET = b"CHARSET"  # in templates, which are ASCII
+STRING_LINE = re.compile(
+    r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
 )
 ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-WRITTEN = str.maketrans(
+ESCAPED = str.maketrans(
     {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
 )
-HEAD = 1 << 16  # bytes that the header is in
-LONGEST = 10_000_000  # characters of a line, and of a string of many
-WIDTH = 79  # of a line, as gettext wraps them
+HEADER_BYTES = 1 << 16
+MAX_STRING_CHARACTERS = 10_000_000  # of a line, and of a string of several lines
+LINE_WIDTH = 79  # gettext's
 
 
 @dataclass
 class _String:
-    """A string of a message: what its lines say, and where it stands with its quotes."""
+    """A string of a message: the values of its lines, and its place, quotes included."""
 
     parts: list[str]
     begin: int
@@ -44,151 +46,159 @@ class _String:
 
 @dataclass
 class _Message:
-    """A message while it is read."""
+    """A message, while it is read."""
 
     line: int = 0
-    fuzzy: bool = False
+    is_fuzzy: bool = False
     strings: dict[str, _String] = field(default_factory=dict)  # by keyword: msgid, msgid_plural, msgctxt
-    translations: dict[int, _String] = field(default_factory=dict)  # by number; 0 where there is no plural
+    translations: dict[int, _String] = field(default_factory=dict)  # by plural form; 0 if there is no plural
 
 
-def read_po(content: bytes, name: str, language: str, *, redo: bool = False) -> Document:
+def read_po(file: DocumentFile) -> Document:
     """The messages without a translation, or all with `redo`; fuzzy and obsolete ones are left alone.
 
-    Of a plural, each form that the language has is a text: made of the singular for one thing, else of the plural.
-    Raises UserError that names the line that can't be read.
+    Of a plural, each form of the language is a text: the singular for the form of 1, the plural for the others. Raises
+    UserError that names the line that cannot be read.
     """
-    text, codec = decode(content, name, _declared(content))
+    text, codec = decode(file.content, file.name, _declared(file.content))
     newline = "\r\n" if "\r\n" in text else "\n"
-    entries = _entries(text.split("\n"), name, language)
-    slots = (_slots(message, forms, newline, redo=redo) for message, forms in entries)
-    in_order = (sorted(each, key=lambda slot: slot.begin) for each in slots)
-    return Document(name, text, codec, tuple(chain.from_iterable(in_order)))
+    messages = _translatable(text.split("\n"), file.name, file.target)
+    slots = (_slots(message, forms, newline, redo=file.redo) for message, forms in messages)
+    in_order = (sorted(of_message, key=lambda slot: slot.begin) for of_message in slots)
+    return Document(file.name, text, codec, tuple(chain.from_iterable(in_order)))
 
 
-def read_translated_po(pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False) -> Iterator[Known]:
-    """The messages with a translation, of a file that comes in pieces; raises UserError as `read_po` does.
+def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
+    """The messages with a translation."""
+    pieces, name = read_pieces(file.path), display_name(file.path)
+    return read_translated_po(pieces, name, file.languages[1], lenient=file.lenient)
 
-    lenient: bytes that can't be read are given, too; see `undecoded`.
-    """
-    texts = decoded(pieces, name, _declared, HEAD, lenient=lenient)
-    for message, forms in _entries(_lines(texts, name), name, language):
+
+def read_translated_po(
+    pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False
+) -> Iterator[TextPair]:
+    """The messages with a translation, of a file that comes in pieces."""
+    texts = decode_pieces(pieces, name, _declared, HEADER_BYTES, lenient=lenient)
+    for message, forms in _translatable(_lines(texts, name), name, language):
         if all(string.value for string in message.translations.values()):
-            yield from _known(message, forms)
+            yield from _pairs(message, forms)
 
 
 def _declared(content: bytes) -> str | None:
-    found = CHARSET.search(content, 0, HEAD)
-    return found[1].decode() if found and found[1] != TEMPLATE else None
+    match = HEADER_CHARSET.search(content, 0, HEADER_BYTES)
+    return match[1].decode() if match and match[1] != TEMPLATE_CHARSET else None
 
 
 def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
-    rest = ""
+    rest, number = "", 1
     for text in texts:
         *lines, rest = (rest + text).split("\n")
         yield from lines
-        if len(rest) > LONGEST:
-            raise UserError(f"{name} has a line of more than {LONGEST:,} characters, as no .po file has.")
+        number += len(lines)
+        if len(rest) > MAX_STRING_CHARACTERS:
+            raise UserError(f"{name}:{number}: the line has more than {MAX_STRING_CHARACTERS:,} characters.")
     yield rest
 
 
-def _entries(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
-    """The messages that are not fuzzy, with the forms that each has; the header decides them."""
+def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
+    """The messages that are not fuzzy, with the plural forms that they have by the header."""
     header = ""
     for message in _messages(lines, name):
         if not message.strings["msgid"].value and "msgctxt" not in message.strings:
             header = message.translations[0].value
-            declared = LANGUAGE.search(header)
+            declared = HEADER_LANGUAGE.search(header)
             check_language(name, "into", declared[1] if declared else "", language)
-        elif not message.fuzzy:
-            yield message, plurals(header, language) if "msgid_plural" in message.strings else Plurals(1, 0)
+        elif not message.is_fuzzy:
+            has_plural = "msgid_plural" in message.strings
+            yield message, plurals(header, language, name) if has_plural else Plurals(1, 0)
 
 
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
-    message, string, at = _Message(), None, 0
+    message, string, line_begin = _Message(), None, 0
     for number, line in enumerate(lines, 1):
-        at += line.startswith("\ufeff")
+        line_begin += line.startswith("\ufeff")
         line = line.removeprefix("\ufeff")
-        if found := LINE.fullmatch(line.rstrip("\r")):
-            begin, end = (at + edge for edge in found.span("quoted"))
-            if found["word"]:
-                if found["word"] != "msgstr" and message.translations:
-                    yield _whole(message, name)
+        if match := STRING_LINE.fullmatch(line.rstrip("\r")):
+            begin, end = (line_begin + edge for edge in match.span("quoted"))
+            if match["keyword"]:
+                if match["keyword"] != "msgstr" and message.translations:
+                    yield _complete(message, name)
                     message = _Message()
                 message.line = message.line or number
-                string = _begun(message, found, begin, f"{name}, line {number}")
+                string = _begin_string(message, match, begin, f"{name}:{number}")
             if string is None:
-                raise UserError(f"{name}, line {number} continues a string, but none begins before it.")
-            string.parts.append(_unescaped(found["quoted"]))
+                raise UserError(f"{name}:{number}: this line continues a string, but no string begins before it.")
+            string.parts.append(_unescape(match["quoted"]))
             string.end = end
-            if end - string.begin > LONGEST:
-                raise UserError(f"{name}, line {message.line}: a string has more than {LONGEST:,} characters.")
+            if end - string.begin > MAX_STRING_CHARACTERS:
+                raise UserError(f"{name}:{message.line}: a string has more than {MAX_STRING_CHARACTERS:,} characters.")
         elif line.strip():  # a blank line ends nothing
             if not line.lstrip().startswith("#"):
                 raise UserError(
-                    f"{name}, line {number}: {line.strip()[:40]!r} is no line of a .po file: a comment, or msgid or "
-                    'msgstr with a "string", is expected.'
+                    f'{name}:{number}: expected a comment, or msgid or msgstr with a "string", found '
+                    f"{line.strip()[:40]!r}."
                 )
             if message.line:
-                yield _whole(message, name)
+                yield _complete(message, name)
                 message = _Message()
-            message.fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            message.is_fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
             string = None
-        at += len(line) + 1
+        line_begin += len(line) + 1
     if message.line:
-        yield _whole(message, name)
+        yield _complete(message, name)
 
 
-def _begun(message: _Message, found: re.Match[str], begin: int, place: str) -> _String:
-    """A string that begins, put into the message, which can't have it yet."""
-    string, number = _String([], begin, begin), int(found["number"] or 0)
-    if found["word"] == "msgstr":
+def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
+    """Put a string that begins into the message; raises UserError if the message has it already."""
+    string, number = _String([], begin, begin), int(match["number"] or 0)
+    if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
     else:
-        kept = message.strings.setdefault(found["word"], string)
+        kept = message.strings.setdefault(match["keyword"], string)
     if kept is not string:
-        raise UserError(f"{place}: this message has its {found['word']} twice; one of them belongs to another message.")
+        raise UserError(f"{place}: this message has two {match['keyword']}. One of them belongs to another message.")
     return string
 
 
-def _whole(message: _Message, name: str) -> _Message:
+def _complete(message: _Message, name: str) -> _Message:
     if "msgid" not in message.strings or 0 not in message.translations:
         missing = "msgid" if "msgid" not in message.strings else "msgstr"
-        raise UserError(f"{name}, line {message.line}: a message has no {missing}; the file is damaged or cut short.")
+        raise UserError(f"{name}:{message.line}: this message has no {missing}. The file is damaged or cut short.")
     return message
 
 
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
-    """A slot for each form that is to be translated; those that aren't there yet are put behind the last."""
+    """A slot for each form to translate; a form that the file lacks is written behind the last one."""
     last = max(string.end for string in message.translations.values())
     for number in range(forms.number):
         text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
         string = message.translations.get(number)
         if not text.strip() or (string and string.value and not redo):
             continue
-        lead = f"msgstr[{number}] " if "msgid_plural" in message.strings else "msgstr "
-        before = "" if string else newline + lead
+        keyword = f"msgstr[{number}] " if "msgid_plural" in message.strings else "msgstr "
+        before = "" if string else newline + keyword
 
-        def write(new: str, width: int = len(lead), before: str = before) -> str:
-            return before + _quoted(new, width, newline)
+        def write(translation: str, keyword_width: int = len(keyword), before: str = before) -> str:
+            return before + _quote(translation, keyword_width, newline)
 
         begin, end = (string.begin, string.end) if string else (last, last)
         yield Slot(text, string.value if string else "", message.line, begin, end, write)
 
 
-def _known(message: _Message, forms: Plurals) -> Iterator[Known]:
+def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
+    """The singular with its form, and the plural with the last of the other forms."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
-        yield Known(message.strings["msgid"].value, translations[0].value, message.line)
+        yield message.strings["msgid"].value, translations[0].value, message.line
         return
     if forms.singular in translations and forms.singular is not None:
-        yield Known(message.strings["msgid"].value, translations[forms.singular].value, message.line)
+        yield message.strings["msgid"].value, translations[forms.singular].value, message.line
     others = [number for number in translations if number != forms.singular]
     if others:
-        yield Known(message.strings["msgid_plural"].value, translations[max(others)].value, message.line)
+        yield message.strings["msgid_plural"].value, translations[max(others)].value, message.line
 
 
-def _unescaped(quoted: str) -> str:
+def _unescape(quoted: str) -> str:
     return ESCAPE.sub(_character, quoted[1:-1])
 
 
@@ -198,16 +208,16 @@ def _character(escape: re.Match[str]) -> str:
     return ESCAPES.get(escape[3], escape[3])
 
 
-def _quoted(text: str, lead: int, newline: str) -> str:
-    """A string as gettext writes it: on one line if it fits, else each line of the text by itself, and wrapped."""
-    lines = [line.translate(WRITTEN) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
-    if len(lines) < 2 and lead + sum(map(len, lines)) + 2 <= WIDTH:
+def _quote(text: str, keyword_width: int, newline: str) -> str:
+    """A string as gettext writes it: on one line if it fits, else wrapped, each line of the text by itself."""
+    lines = [line.translate(ESCAPED) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
+    if len(lines) < 2 and keyword_width + sum(map(len, lines)) + 2 <= LINE_WIDTH:
         return f'"{"".join(lines)}"'
     parts = [""]
     for line in lines:
         parts.append("")
         for word in re.findall(r"\S*\s*", line):
-            if parts[-1] and len(parts[-1]) + len(word.rstrip(" ")) + 2 > WIDTH:
+            if parts[-1] and len(parts[-1]) + len(word.rstrip(" ")) + 2 > LINE_WIDTH:
                 parts.append("")
             parts[-1] += word
     return newline.join(f'"{part}"' for part in parts)

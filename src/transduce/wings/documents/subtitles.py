@@ -1,15 +1,16 @@
-"""Subtitles: SubRip (.srt) and WebVTT (.vtt). The lines of a cue are one text, unless a dash begins each speaker's."""
+"""Subtitles: SubRip (.srt) and WebVTT (.vtt). The lines of a cue are one text, but a dash begins another speaker's."""
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from transduce.text.formats import DocumentFile
 from transduce.wings.documents.document import Document, Slot, decode
 
-END = r"(?:\r\n|\n|\r|\Z)"  # of a line
-BLOCK = re.compile(rf"(?:[^\r\n]++{END})++")  # lines without a blank one between them
+LINE_END_OR_EOF = r"(?:\r\n|\n|\r|\Z)"
+LINES_WITHOUT_BLANK = re.compile(rf"(?:[^\r\n]++{LINE_END_OR_EOF})++")
 TIMING = re.compile(  # with the number before it
-    rf"(?<![^\r\n])(?:\d++[ \t]*+{END})?[ \t\ufeff]*+\d[\d:.,]*+[ \t]*+-->[^\r\n]*+{END}"
+    rf"(?<![^\r\n])(?:\d++[ \t]*+{LINE_END_OR_EOF})?[ \t\ufeff]*+\d[\d:.,]*+[ \t]*+-->[^\r\n]*+{LINE_END_OR_EOF}"
 )
 LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
@@ -17,28 +18,28 @@ SPEAKER = re.compile(r"\s*[-–—]")
 
 
 class Cue(NamedTuple):
-    """A text and when it is shown."""
+    """A text and the time that it is shown."""
 
     begin: float  # seconds
     end: float
     slot: Slot
 
 
-def read_subtitles(content: bytes, name: str) -> Document:
-    """The texts of the cues; numbers, times, notes and styles stay as they are."""
-    text, codec = decode(content, name)
-    return Document(name, text, codec, tuple(cue.slot for cue in _cues(text)))
+def read_subtitles(file: DocumentFile) -> Document:
+    """The texts of the cues; numbers, times, notes and styles stay."""
+    text, codec = decode(file.content, file.name)
+    return Document(file.name, text, codec, tuple(cue.slot for cue in _cues(text)))
 
 
 def read_cues(content: bytes, name: str) -> list[Cue]:
-    """The same with their times, in the order in which they are shown."""
+    """The cues, in the order in which they are shown."""
     return sorted(_cues(decode(content, name)[0]), key=lambda cue: cue.begin)
 
 
 def _cues(text: str) -> Iterator[Cue]:
-    line, at = 1, 0
-    for block in BLOCK.finditer(text):
-        timings = list(TIMING.finditer(text, *block.span()))  # several where blank lines have been lost
+    line, counted = 1, 0  # the line of the first uncounted character
+    for block in LINES_WITHOUT_BLANK.finditer(text):
+        timings = list(TIMING.finditer(text, *block.span()))  # several if a blank line between cues is missing
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
         ends = [*(timing.start() for timing in timings[1:]), block.end()]
@@ -46,35 +47,35 @@ def _cues(text: str) -> Iterator[Cue]:
             raw = text[timing.end() : end]
             if shown := raw.strip():
                 begin = timing.end() + len(raw) - len(raw.lstrip())
-                line, at = line + len(LINE_END.findall(text, at, begin)), begin
+                line, counted = line + len(LINE_END.findall(text, counted, begin)), begin
                 first, _, last = timing.group().partition("-->")
                 yield Cue(_seconds(first), _seconds(last), _slot(shown, line, begin))
 
 
 def _seconds(time: str) -> float:
-    found = TIME.search(time)
-    hours, minutes, seconds = (
-        (float((each or "0").replace(",", ".")) for each in found.groups()) if found else (0, 0, 0)
-    )
+    match = TIME.search(time)
+    if match is None:
+        return 0.0
+    hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in match.groups())
     return 3600 * hours + 60 * minutes + seconds
 
 
 def _slot(raw: str, line: int, begin: int) -> Slot:
-    paragraphs: list[list[str]] = []
-    for each in LINE_END.split(raw):
-        if paragraphs and not SPEAKER.match(each):
-            paragraphs[-1].append(each.strip())
+    speakers: list[list[str]] = []  # the lines of each
+    for spoken in LINE_END.split(raw):
+        if speakers and not SPEAKER.match(spoken):
+            speakers[-1].append(spoken.strip())
         else:
-            paragraphs.append([each.strip()])
-    text = "\n".join(" ".join(lines) for lines in paragraphs)
-    found = LINE_END.search(raw)
-    heights = [len(lines) for lines in paragraphs]
+            speakers.append([spoken.strip()])
+    text = "\n".join(" ".join(lines) for lines in speakers)
+    line_end = LINE_END.search(raw)
+    heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
-        lines = [line for line in translation.split("\n") if line.strip()]  # a blank one would end the cue
-        as_high = heights if len(lines) == len(heights) else [1] * len(lines)
-        wrapped = [part for each, height in zip(lines, as_high, strict=True) for part in _wrap(each, height)]
-        return (found.group() if found else "\n").join(wrapped)
+        lines = [line for line in translation.split("\n") if line.strip()]  # a blank line would end the cue
+        new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
+        wrapped = [part for line, height in zip(lines, new_heights, strict=True) for part in _wrap(line, height)]
+        return (line_end.group() if line_end else "\n").join(wrapped)
 
     return Slot(text, text, line, begin, begin + len(raw), write)
 
@@ -82,12 +83,12 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 def _wrap(text: str, height: int) -> list[str]:
     """The text in at most `height` lines of about the same length."""
     lines, rest = list[str](), text
-    for left in range(height, 1, -1):
-        wanted = len(rest) / left
-        cuts = [found.start() for found in re.finditer(r"(?<=\S) (?=\S)", rest)]
-        if not cuts:
+    for remaining in range(height, 1, -1):
+        length = len(rest) / remaining
+        blanks = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", rest)]
+        if not blanks:
             break
-        at = min(cuts, key=lambda cut: abs(cut - wanted))
-        lines.append(rest[:at])
-        rest = rest[at + 1 :]
+        cut = min(blanks, key=lambda blank: abs(blank - length))
+        lines.append(rest[:cut])
+        rest = rest[cut + 1 :]
     return [*lines, rest]

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from transduce.commands.recipes import Files, pairs_in
-from transduce.decoding.engines.support import Format
+from transduce.decoding.engines.formats import Format
 from transduce.system.errors import UserError
 
 

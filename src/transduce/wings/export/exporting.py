@@ -7,7 +7,8 @@ from typing import NamedTuple
 from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.check_sentences import held_out
-from transduce.decoding.engines.support import Format, unknown
+from transduce.decoding.engines.formats import Format, refuse
+from transduce.decoding.types import Refusal
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify, write_folder
@@ -36,11 +37,11 @@ FORMS: dict[Format, Form] = {
 }
 
 
-def refusal(form: Format, folder: Path, config: RunConfig) -> str:
-    """Why a model can't be exported to a format; empty if it can."""
+def refusal(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
+    """Why a model can't be exported to a format; None if it can."""
     if not (folder / MANIFEST).exists():
-        return f"the training of {folder} is not finished"
-    return unknown(form, folder, config)
+        return Refusal(f"the training of {folder} is not finished")
+    return refuse(form, folder, config)
 
 
 def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
@@ -51,7 +52,7 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     """
     config = model_folder.read_config(folder)
     if why := refusal(form, folder, config):
-        raise UserError(f"{folder} can't be exported to {form}: {why}.")
+        raise UserError(f"{folder} can't be exported to {form}: {why.reason}.")
     if compute_type != FLOAT32 and not FORMS[form].quantises:
         raise UserError(f"{form} is written in {FLOAT32} only; a compute type is for ctranslate2 and argos.")
     verify(folder, hashes=True, but=model_folder.CARD)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from transduce import model_folder
 from transduce.config.schema import BOS, EOS, PAD, UNK, to_toml
-from transduce.decoding.engines.support import DECODER, ENCODER
 from transduce.decoding.translator import Translator
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
@@ -19,7 +18,7 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.wings.export import graph
-from transduce.wings.export.onnx_engine import OnnxEngine
+from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import EXTRA_TOKENS, Output, Runner
 
 PYTHON_EXAMPLE = """
@@ -83,6 +82,7 @@ def open_runner(folder: Path) -> Runner:
     translator = Translator(OnnxEngine(folder, config.model, cores()), tokenizer, decode)
 
     def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
-        return [Output(list(translation.tokens), translation.text) for translation in translator.translate(texts)]
+        translations = translator.translate_sentences(texts)
+        return [Output(list(translation.tokens), translation.text) for translation in translations]
 
     return Runner(translate, "float32")

@@ -9,7 +9,7 @@ b = sentences, r = rows (hypotheses, those of a sentence side by side), h = head
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.config.schema import BOS, EOS, PAD, DecodeConfig, ModelConfig
-from transduce.decoding.alignment import Weights
 from transduce.decoding.beam import beam_search
-from transduce.decoding.constraints import constrained
-from transduce.decoding.engines.engine import Found, Request
-from transduce.decoding.engines.support import DECODER, ENCODER
+from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
 from transduce.system.errors import UserError
+from transduce.system.machine import cores
 from transduce.system.profiling import phase
 
+if TYPE_CHECKING:
+    from transduce.decoding.types import Weights
+
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
 FEWEST = 512  # source tokens of a request
 
@@ -67,7 +69,7 @@ class OnnxStepper:
         self.state = dict(zip(self.state, states, strict=True))
         return torch.from_numpy(log_probs)
 
-    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Rows of the state, sentences of the memory."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
@@ -78,7 +80,7 @@ class OnnxEngine:
     """Both graphs, each an `onnxruntime.InferenceSession`."""
 
     name = "ONNX Runtime"
-    takes_terms = True
+    supports: frozenset[Feature] = frozenset({"constraints", "positions"})  # the graphs return no attention
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
@@ -107,7 +109,7 @@ class OnnxEngine:
         """As many as the memory is meant for, or as there are."""
         return min(max(1, config.max_tokens // config.beam_size), max(FEWEST, total))
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[Found]:
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """One request after another, each with all threads."""
         for request in requests:
             yield beam_search(
@@ -116,7 +118,7 @@ class OnnxEngine:
                 beam_size=config.beam_size,
                 length_penalty=config.length_penalty,
                 n_best=n_best,
-                choose=constrained(request, config),
+                selector=request.selector(config.beam_size) if request.selector else None,
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
@@ -129,12 +131,17 @@ class OnnxEngine:
             sums += np.where(token == PAD, 0.0, log_probs[rows, token])
         return [float(each) for each in sums]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Weights]:
-        """None: the graphs give no attention away."""
-        return [np.zeros((len(t), len(s)), np.float32) for s, t in zip(sources, targets, strict=True)]
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+        """Not supported: the graphs return none."""
+        raise NotImplementedError
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
         return OnnxStepper(self._encoder, self._decoder, self._empty, _pad([[*source, EOS] for source in sources]))
+
+
+def open_engine(model: ModelToOpen) -> OnnxEngine:
+    """The engine of an export; raises UserError as OnnxEngine does."""
+    return OnnxEngine(model.folders[0], model.config.model, model.threads or cores())
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from transduce.decoding.check_sentences import PHRASEBOOK
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.stepper import forced_log_probs
-from transduce.decoding.translator import CUT, Translation, Translator
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
@@ -88,8 +89,8 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     translator = Translator(TorchEngine([model.model]), model.tokenizer, decode)
     pairs = _fitting(translator, pairs)
     texts = [pair.source for pair in pairs]
-    ours = translator.translate(texts)
-    limits = translator.request(texts, model.tokenizer.encode_source(texts)).limits
+    ours = translator.translate_sentences(texts)
+    limits = [translator.limit(source) for source in model.tokenizer.encode_source(texts)]
     outputs = runner.translate(texts, max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
     different = [i for i in range(len(texts)) if not _identical(ours[i], theirs[i])]

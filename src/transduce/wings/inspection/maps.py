@@ -9,7 +9,8 @@ from torch import Tensor
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.translator import Translation, Translator
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import Translation, TranslationOptions
 from transduce.model.batch import make_batch
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
@@ -54,8 +55,8 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     if not text.strip():
         raise UserError("A blank sentence has no attention to look at; give one with words.")
     steps: list[Expansion] = []
-    translator = Translator(TorchEngine([model], watch=steps.append), tokenizer, config)
-    (translation,) = translator.translate([text], n_best=config.beam_size)
+    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, config)
+    (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, END)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])
     batch = make_batch([source], [target]).to(next(model.parameters()).device)

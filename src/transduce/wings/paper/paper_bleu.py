@@ -5,7 +5,7 @@ compare the two (docs/paper/bleu.md).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from transduce.evaluation.scores import tokenised_bleu
@@ -15,10 +15,18 @@ LANGUAGES = "de", "fr"  # of the paper's tables
 COMPOUND = re.compile(r"(\S)-(\S)")
 
 
-def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """The figure, in per cent; raises UserError for unequal numbers of sentences, and where sacremoses is missing."""
+def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
+    """A function from hypotheses and references to the figure, in per cent.
+
+    Raises UserError as `moses_tokenizer` does; the function raises it for unequal numbers of sentences.
+    """
     tokenizer = moses_tokenizer(language)
-    return tokenised_bleu(*([split_compounds(tokenizer(text)) for text in side] for side in (hypotheses, references)))
+
+    def score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+        sides = hypotheses, references
+        return tokenised_bleu(*([split_compounds(tokenizer(text)) for text in side] for side in sides))
+
+    return score
 
 
 def split_compounds(text: str) -> str:

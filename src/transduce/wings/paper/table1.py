@@ -4,7 +4,6 @@ n = length, d = width, k = kernel, r = neighbourhood.
 """
 
 import math
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transduce.config.schema import ModelConfig
-from transduce.model.attention import MultiHeadAttention
+from transduce.model.variants import make_attention
+from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.wings.inspection.plots import save
 from transduce.wings.paper.tables import Table
@@ -73,12 +73,12 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
-        self.window = window
-        self.attention = MultiHeadAttention(ModelConfig(d_model=d, num_heads=min(HEADS, d)))
+        config = ModelConfig(d_model=d, num_heads=min(HEADS, d), window=window)
+        self.attention = make_attention(config, to_self=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """(1, n, d) -> the same shape."""
-        return self.attention(x, self.attention.project(x), window=self.window)
+        return self.attention(x, self.attention.project(x))
 
 
 class Recurrence(nn.Module):
@@ -310,9 +310,13 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Bytes of this process at its peak; what getrusage says includes, on Linux, the process that started it."""
+    """Bytes of this process at its peak. Linux's getrusage counts the parent process in, so /proc comes first."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ImportError:
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.") from None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -12,11 +12,11 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text
 from transduce.system.journal import say
 from transduce.wings.demo.phrasebook.sampling import split
-from transduce.wings.paper.brackets import Parameters
 from transduce.wings.paper.experiments import FILES, Experiment, figure, kept, results
-from transduce.wings.paper.parser import Parser, measure
 from transduce.wings.paper.tables import Table
-from transduce.wings.paper.trees import parse_trees, read_trees
+from transduce.wings.parsing.evalb import COLLINS
+from transduce.wings.parsing.parser import Parser, measure
+from transduce.wings.parsing.trees import parse_trees, read_trees
 
 HEADINGS = (
     "parser",
@@ -145,14 +145,14 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
         say(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
         models = load_models([run])
-        _, scores, agreed, changed = measure(Parser(models, models[0].config.decode), gold, Parameters())
+        _, scores, agreed, changed = measure(Parser(models, models[0].config.decode), gold, COLLINS)
         return {
             "trees": len(gold),
-            "f1": scores.all.f1,
-            "f1_short": scores.short.f1,
-            "complete": scores.all.complete_match,
+            "f1": scores.all.figures["F1"],
+            "f1_short": scores.short.figures["F1"],
+            "complete": scores.all.figures["complete match"],
             "errors": scores.all.errors,
-            "f1_agreed": agreed.all.f1,
+            "f1_agreed": agreed.all.figures["F1"],
             "changed": changed / len(gold),
         }
 

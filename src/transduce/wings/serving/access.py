@@ -1,6 +1,4 @@
-"""What stands between the network and the API: who may come, how often, with how much. Most of it is decided before the
-body of a request is read.
-"""
+"""Access to the API: authentication, rate limits, body sizes; most checks run before a request's body is read."""
 
 import asyncio
 import contextlib
@@ -22,7 +20,7 @@ from transduce.wings.serving.batching import QueueFullError
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import parse
-from transduce.wings.serving.rate_limit import Rates
+from transduce.wings.serving.rate_limit import RateLimit
 from transduce.wings.serving.service import Service
 
 Message = MutableMapping[str, Any]
@@ -31,77 +29,78 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 UPLOAD = "/translate_file"
-WORK = ("/translate", UPLOAD, "/attention")  # what the queue is for
-DOWNLOADS = "/download_file/"  # by names that are secrets: LibreTranslate's clients send no key for them
-SEARCHED = 64 << 10  # bytes of a body in which a key is looked for
-BROKEN = "Something is wrong here, not with what you sent; it has been noted."
+QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
+DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send none
+MAX_KEY_BODY_BYTES = 64 << 10  # a key is looked for in bodies up to this size
+SERVER_ERROR = "Internal server error. It has been logged."
 log = logging.getLogger("transduce.wings.serving")
 
 
 class RefusedError(HTTPException):
-    """An answer instead of what was asked for."""
+    """A request that is answered with an error status."""
 
     def __init__(self, status: int, sentence: str, wait: int = 0, **headers: str):
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         super().__init__(status, sentence, headers | ({"Retry-After": str(wait)} if wait else {}))
 
 
-class Guard:
-    """An ASGI application around another one."""
+class AccessControl:
+    """An ASGI application that checks requests before it passes them on."""
 
     def __init__(self, app: App, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool):
-        """open_paths: for which no key is needed. local: it is meant for this machine alone."""
+        """open_paths: need no key. local: only this machine may use the server."""
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
-        self._by_key, self._by_address = Rates(limits.per_key), Rates(limits.per_address)
+        self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
         self._uploads = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.monotonic(), 500
-        begun = False
+        start, status = time.monotonic(), 500
+        response_started = False
 
         async def watched(message: Message) -> None:
-            nonlocal status, begun
+            nonlocal status, response_started
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status, response_started = message["status"], True
                 message["headers"] = [*message.get("headers", []), (b"x-content-type-options", b"nosniff")]
             await send(message)
 
         async def answer(error: HTTPException) -> None:
-            if not begun:
+            if not response_started:
                 await JSONResponse({"error": error.detail}, error.status_code, error.headers)(scope, receive, watched)
 
         try:
-            received = await self._admit(scope, receive)
-            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # without a body, by the server
+            checked = await self._admit(scope, receive)
+            if scope["method"] == "HEAD":  # uvicorn sends no body
+                scope = {**scope, "method": "GET"}
             with self._upload() if _is_upload(scope) else contextlib.nullcontext():
-                await self._app(asked, received, watched)
+                await self._app(scope, checked, watched)
         except RefusedError as error:
             await answer(error)
-        except asyncio.CancelledError:  # the server ends, and gives up what is not done yet
-            await answer(RefusedError(503, "The server is ending; send this again later.", 5))
-        except Exception as error:  # which is noted without its message: that may hold what somebody wrote
+        except asyncio.CancelledError:  # the time to drain is over
+            await answer(RefusedError(503, "The server is shutting down; send the request again later.", 5))
+        except Exception as error:  # logged without its message, which may hold a user's text
             error = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            log.error("%s in %s, line %s", type(error).__name__, PurePath(place.filename).name, place.lineno)
-            await answer(HTTPException(500, BROKEN))
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            log.error("%s in %s, line %s", type(error).__name__, PurePath(frame.filename).name, frame.lineno)
+            await answer(HTTPException(500, SERVER_ERROR))
         finally:
-            route = scope["path"] if scope["path"] in (*WORK, *self._open, "/detect", "/languages") else "other"
+            route = scope["path"] if scope["path"] in (*QUEUED_PATHS, *self._open, "/detect", "/languages") else "other"
             self._service.metrics.answers.labels(route, status).inc()
-            self._service.metrics.seconds.labels(route).observe(time.monotonic() - began)
+            self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: MutableMapping[str, Any], receive: Receive) -> Receive:
-        """What gives the body, of what may come in; raises RefusedError for others."""
+        """Check a request and return the function that receives its body; raises RefusedError."""
         headers, path = Headers(scope=scope), scope["path"]
         if self._local and not is_local(_host(headers.get("host", ""))):
-            raise RefusedError(421, "This server is for its own machine: address it as localhost.")
+            raise RefusedError(421, "This server is for its own machine only. Address it as localhost.")
         if self._local and scope["method"] == "POST" and headers.get("sec-fetch-site") == "cross-site":
-            raise RefusedError(403, "Pages of other sites can't have this server work for them.")
-        if "content-length" in headers and "transfer-encoding" in headers:  # proxies could see another end than we do
-            raise RefusedError(400, "A body has either a length or chunks, not both.", Connection="close")
+            raise RefusedError(403, "Cross-site requests are not allowed.")
+        if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
+            raise RefusedError(400, "Send either Content-Length or Transfer-Encoding, not both.", Connection="close")
         limit = self._limits.document if path == UPLOAD else self._limits.body
         length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)
@@ -109,18 +108,18 @@ class Guard:
             receive = await self._identify(scope, headers, receive, length)
         if length > limit:
             raise _too_long(limit)
-        if path in WORK and scope["method"] == "POST":
+        if path in QUEUED_PATHS and scope["method"] == "POST":
             try:
                 self._service.batcher.check_place()
             except QueueFullError as full:
-                raise RefusedError(503, "The server is busy; try again later.", full.seconds) from None
+                raise RefusedError(503, "The server is busy. Try again later.", full.seconds) from None
         return receive
 
     @contextlib.contextmanager
     def _upload(self) -> Iterator[None]:
-        """One of the documents that there is room for; raises RefusedError if there is none."""
+        """Count an uploaded document; raises RefusedError if too many are being translated."""
         if self._uploads >= self._limits.uploads:
-            raise RefusedError(503, "The server is busy with other documents; try again later.", 5)
+            raise RefusedError(503, "The server is busy with other documents. Try again later.", 5)
         self._uploads += 1
         try:
             yield
@@ -130,29 +129,29 @@ class Guard:
     async def _identify(
         self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, length: int
     ) -> Receive:
-        """Whoever asks has a key, if there are any, and does not come too often."""
+        """Check the API key, if the server has any, and the rate limits; raises RefusedError."""
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
-            _take(self._by_address, _network(address))
+            _check_rate(self._by_address, _network(address))
         if not self._keys or scope["path"].startswith(DOWNLOADS):
             return receive
         key = _key(headers, scope["query_string"])
-        if not key and length <= SEARCHED:
-            body, receive = await _beginning(receive)
+        if not key and length <= MAX_KEY_BODY_BYTES:
+            body, receive = await _peek(receive)
             key = _key_in(body, headers.get("content-type", ""), self._limits.depth)
         if not key:
-            sentence = "This server needs an API key: send it as a header, Authorization: Bearer KEY."
+            sentence = "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
             raise RefusedError(401, sentence, WWW_Authenticate="Bearer")
         owner = self._keys.owner(key)
         if owner is None:
-            raise RefusedError(403, "This API key is not known here.")
-        _take(self._by_key, owner)
+            raise RefusedError(403, "Unknown API key.")
+        _check_rate(self._by_key, owner)
         return receive
 
 
-def _take(rates: Rates, who: str) -> None:
-    if seconds := rates.wait(who):
-        raise RefusedError(429, f"Too many requests; try again in {seconds} seconds.", seconds)
+def _check_rate(limit: RateLimit, client: str) -> None:
+    if seconds := limit.wait(client):
+        raise RefusedError(429, f"Too many requests. Try again in {seconds} seconds.", seconds)
 
 
 def _key(headers: Headers, query: bytes) -> str:
@@ -173,7 +172,7 @@ def _key_in(body: bytes, content_type: str, depth: int) -> str:
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """The same, but RefusedError is raised for a body that turns out to be longer."""
+    """Wrap `receive`: raises RefusedError as soon as the body exceeds `limit` bytes."""
     seen = 0
 
     async def counted() -> Message:
@@ -188,14 +187,14 @@ def _limited(receive: Receive, limit: int) -> Receive:
 
 
 def _too_long(limit: int) -> RefusedError:
-    return RefusedError(413, f"A body has at most {limit:,} bytes here.")
+    return RefusedError(413, f"The request body exceeds {limit:,} bytes.")
 
 
-async def _beginning(receive: Receive) -> tuple[bytes, Receive]:
-    """The body if it is short enough for a key to be looked for, and what gives it once more, and the rest."""
+async def _peek(receive: Receive) -> tuple[bytes, Receive]:
+    """The body, empty if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that returns it again."""
     read: list[Message] = []
     body, more = b"", True
-    while more and len(body) <= SEARCHED:
+    while more and len(body) <= MAX_KEY_BODY_BYTES:
         message = await receive()
         read.append(message)
         body += message.get("body", b"")
@@ -219,21 +218,21 @@ def _is_loopback(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a name or an address is that of this machine alone."""
+    """Whether a host name or address is a loopback address."""
     return host == "localhost" or _is_loopback(host)
 
 
 def _network(address: str) -> str:
-    """The address; of IPv6 its first half, as somebody who has one has all that begin like it."""
+    """The client for rate limits: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
-        found = ipaddress.ip_address(address)
-    except ValueError:  # what a proxy has said
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # from X-Forwarded-For
         return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is None:
-            return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
-        found = found.ipv4_mapped
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is None:
+            return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+        parsed = parsed.ipv4_mapped
+    return str(parsed)
 
 
 def _host(header: str) -> str:

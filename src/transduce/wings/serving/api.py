@@ -1,4 +1,4 @@
-"""The HTTP API: LibreTranslate's routes, and what ours can do beyond."""
+"""The HTTP API: LibreTranslate's routes with additions."""
 
 import asyncio
 import contextlib
@@ -17,38 +17,41 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
-from transduce.decoding.glossary import Term
-from transduce.decoding.translator import Translation
+from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
+from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
-from transduce.wings.documents.reading import SUFFIXES
-from transduce.wings.serving.access import BROKEN, Guard
+from transduce.wings.serving.access import SERVER_ERROR, AccessControl
 from transduce.wings.serving.batching import QueueFullError
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.languages import MARKED, Direction, Served, codes, unmarked
+from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
-from transduce.wings.serving.service import AUTO, Service, Wish
+from transduce.wings.serving.service import AUTO, Order, Service
 
 Result = TypeVar("Result")
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-SHORT = 1 << 14  # bytes of a body
-LEFT = 499  # the status of an answer for whom nobody waits any more
-SENTENCES = {  # instead of the framework's own
-    "Not Found": "There is nothing at this address; GET /docs says what there is.",
-    "Method Not Allowed": "This address doesn't take this method; GET /docs says which it takes.",
+PAGE_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+CONTENT_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
+CLIENT_DISCONNECTED = 499
+ERRORS = {  # instead of the framework's own
+    "Not Found": "Not found. See /docs.",
+    "Method Not Allowed": "Method not allowed. See /docs.",
 }
 
 
-def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> Guard:
-    """Everything that a server serves. local: it is meant for this machine alone."""
+def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
+    """The whole application. local: only this machine may use the server."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -62,7 +65,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         version=version("transduce"),
         description="Translation by a Transformer; the API is LibreTranslate's, with additions.",
         lifespan=lifespan,
-        docs_url=None,  # a page whose scripts are elsewhere; ours needs none
+        docs_url=None,  # that page loads scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -72,7 +75,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
     _add_facts(app, service, keys, limits)
     pages = _add_page(app)
     _add_reference(app)
-    return Guard(app, service, keys, limits, open_paths={"/health", *pages}, local=local)
+    return AccessControl(app, service, keys, limits, open_paths={"/health", *pages}, local=local)
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:
@@ -87,25 +90,25 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         source = asked.source
         if source == AUTO:
             whole = "\n".join(texts)  # the texts of a request are in one language
-            detected = service.detect(unmarked(whole) if asked.format == "html" else whole, asked.target)[0]
+            detected = service.detect(without_markup(whole) if asked.format == "html" else whole, asked.target)[0]
             source = detected.language
             answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
         glossary = tuple(Term(*term) for term in asked.glossary.items())
-        wish = Wish(asked.alternatives, asked.alignment, asked.beam_size, glossary)
+        options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
-        found = await _in_turn(request, service, lambda: work(texts, served, wish))
-        for field, values in _columns(found, asked).items():
+        found = await _in_turn(request, service, lambda: work(texts, served, Order(options, asked.beam_size)))
+        for field, values in _columns(found, asked, served).items():
             answer[field] = values[0] if one else values
         return JSONResponse(answer)
 
-    @app.post("/detect", summary="Which language a text is in", openapi_extra=_body(Detection))
+    @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
         _check_characters("text", [asked.q], limits.characters)
         return JSONResponse([each._asdict() for each in service.detect(asked.q)])
 
-    @app.post("/attention", summary="What a model attends to for a sentence", openapi_extra=_body(Asked))
+    @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
         source = service.detect(asked.q, asked.target)[0].language if asked.source == AUTO else asked.source
@@ -122,20 +125,22 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         async with request.form(max_files=1, max_fields=8) as form:
             file, source, target = form.get("file"), form.get("source"), form.get("target")
             if not isinstance(file, UploadFile) or not isinstance(source, str) or not isinstance(target, str):
-                raise UserError("A document is sent as multipart/form-data with the fields file, source and target.")
+                raise UserError("Send a document as multipart/form-data with the fields file, source and target.")
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
-            source = service.detect(unmarked(content[:MARKED].decode("utf-8", "ignore")), target)[0].language
+            source = service.detect(
+                without_markup(content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")), target
+            )[0].language
         served = service.served(source, target)
         translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", kept=kept))})
 
-    @app.get("/download_file/{kept}", summary="A translated document")
+    @app.get("/download_file/{kept}", summary="Download a translated document")
     async def download_file(kept: str) -> Response:
         found = downloads.get(kept)
         if found is None:
-            raise HTTPException(404, "There is no such document, or none any more; translate it again.")
+            raise HTTPException(404, "The document is unknown or has expired. Translate it again.")
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
         return Response(
             found.content,
@@ -145,14 +150,14 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
-    @app.get("/languages", summary="What can be translated into what")
+    @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
         targets = {
             code: [each.target for each in service.models if each.source == code] for code in codes(service.models)
         }
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
-    @app.get("/frontend/settings", summary="What a page needs to know")
+    @app.get("/frontend/settings", summary="Settings for a web page")
     async def settings() -> dict[str, Any]:
         target = next(iter(service.models)).target
         return {
@@ -163,31 +168,31 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "suggestions": False,
             "filesTranslation": True,
             "fileLimit": limits.document,  # bytes; ours alone
-            "supportedFilesFormat": list(SUFFIXES),
+            "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
                 "target": {"code": target, "name": language_name(target)},
             },
         }
 
-    @app.get("/health", summary="Whether it is there")
+    @app.get("/health", summary="Health check")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/metrics", summary="For Prometheus")
+    @app.get("/metrics", summary="Metrics for Prometheus")
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def _add_page(app: FastAPI) -> list[str]:
-    """The web page and its assets; their paths."""
+    """Add the web page and its assets; returns their paths."""
     found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
     found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
     contents = {path: each.read_bytes() for path, each in found.items() if each.is_file()}
     contents["/"] = contents.pop("/index.html")
 
     def add(path: str, content: bytes) -> None:
-        kind = TYPES.get("." + path.rpartition(".")[2], "text/html") + "; charset=utf-8"
+        kind = CONTENT_TYPES.get("." + path.rpartition(".")[2], "text/html") + "; charset=utf-8"
 
         @app.get(path, include_in_schema=False)
         async def asset() -> Response:
@@ -207,7 +212,7 @@ def _add_reference(app: FastAPI) -> None:
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Everything that goes wrong is a sentence; nothing that was sent is logged."""
+    """Answer every error with one sentence; nothing that a client sent is logged."""
 
     def say(status: int, sentence: str, **headers: str) -> JSONResponse:
         return JSONResponse({"error": sentence}, status, headers)
@@ -218,78 +223,78 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(QueueFullError)
     async def busy(_: Request, error: QueueFullError) -> JSONResponse:
-        return say(503, "The server is busy; try again later.", **{"Retry-After": str(error.seconds)})
+        return say(503, "The server is busy. Try again later.", **{"Retry-After": str(error.seconds)})
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return say(error.status_code, SENTENCES.get(error.detail, error.detail), **(error.headers or {}))
+        return say(error.status_code, ERRORS.get(error.detail, error.detail), **(error.headers or {}))
 
     @app.exception_handler(ClientDisconnect)
     async def left(_: Request, __: ClientDisconnect) -> JSONResponse:
-        return say(LEFT, "Nobody waits for this any more.")
+        return say(CLIENT_DISCONNECTED, "Client disconnected.")
 
-    @app.exception_handler(Exception)  # the guard notes it
+    @app.exception_handler(Exception)  # AccessControl logs it
     async def broken(_: Request, __: Exception) -> JSONResponse:
-        return say(500, BROKEN)
+        return say(500, SERVER_ERROR)
 
 
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     body = await request.body()
     kind = request.headers.get("content-type", "")
     query = request.scope["query_string"]
-    if len(body) < SHORT:  # a thread would take longer
+    if len(body) < MAX_INLINE_BODY_BYTES:
         return parse(body, kind, query, limits.depth)
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
 
 
 def _check(asked: Texts, texts: list[str], limits: Limits) -> None:
-    """Raise UserError for more than is allowed."""
-    for what, count, most in (
+    """Raise UserError for a request that exceeds a limit."""
+    for what, count, limit in (
         ("texts", len(texts), limits.texts),
         ("alternatives", asked.alternatives, limits.alternatives),
         ("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size),
         ("terms", len(asked.glossary), limits.terms),
     ):
-        if count > most:
-            raise UserError(f"A request has at most {most:,} {what} here, not {count:,}.")
+        if count > limit:
+            raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
     _check_characters("text", texts, limits.characters)
     _check_characters("side of a term", chain.from_iterable(asked.glossary.items()), limits.term_characters)
 
 
-def _check_characters(what: str, texts: Iterable[str], most: int) -> None:
+def _check_characters(what: str, texts: Iterable[str], limit: int) -> None:
     for text in texts:
-        if len(text) > most:
-            raise UserError(f"A {what} has at most {most:,} characters here, not {len(text):,}.")
+        if len(text) > limit:
+            raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
 
 
-def _columns(found: list[Translation], asked: Texts) -> dict[str, list[Any]]:
-    """What is answered for each text, by field."""
+def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
+    """The fields of the answer, each with a value per text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]
     if asked.scores:
         columns["scores"] = [round(each.score, 4) for each in found]
         columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
-    if asked.alignment:
+    if asked.alignment and served.can_align:
         columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return columns
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    """What a route's documentation says of its body."""
+    """The OpenAPI description of a request body."""
     schema = {"schema": kind.model_json_schema()}
     return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
 async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """What the work gives, for which there must be a place; it is given up when the client leaves."""
+    """Run work that takes a place in the queue; cancel it if the client disconnects."""
     with service.batcher.place():
         task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise HTTPException(LEFT, "Nobody waits for this any more.")
+            raise HTTPException(CLIENT_DISCONNECTED, "Client disconnected.")
         finally:
             task.cancel()
             gone.cancel()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.output import print_table
 from transduce.commands.recipes import Files
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.registry import EngineName
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.system.machine import come_second
@@ -25,25 +25,25 @@ def serve(
     new_key: str = "",
     insecure: bool = False,
     proxy: Files = (),
-    engine: Choice = "auto",
+    engine: EngineName = "auto",
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
-    """Serve models: a web page, and the API of LibreTranslate.
+    """Serve models: a web page and LibreTranslate's API.
 
-    It ends with Ctrl-C or SIGTERM, when everything that it has accepted is answered.
+    On Ctrl-C or SIGTERM the server stops after answering accepted requests.
 
     Args:
-        models: Model folders, each for another pair of languages.
-        host: The address to listen at; 0.0.0.0 is every one of this machine, and needs --keys or --insecure.
-        port: The port to listen at; 0: a free one.
-        keys: A file with the keys that may use the server; without it, whoever reaches it may.
-        new_key: Make a key for somebody of this name, print it, add its hash to --keys, and end.
-        insecure: Let everybody in who reaches a public address.
-        proxy: The address of a proxy, or its network, whose X-Forwarded-For is to be believed; --proxy again for more.
-        engine: What searches, as for `transduce translate`.
-        show_limits: Print what is accepted, and end.
-        limit: limits.NAME=NUMBER: another limit; --limit again for more. They are listed by --show-limits.
+        models: Model folders, each for another language pair.
+        host: The address to listen on. 0.0.0.0 is every address of this machine; it needs --keys or --insecure.
+        port: The port to listen on; 0 chooses a free one.
+        keys: A file of API keys. Without it, anyone who can reach the server may use it.
+        new_key: Make a key for this name, print it, add its hash to the file --keys, and exit.
+        insecure: Listen on a public address without keys.
+        proxy: The address or network of a proxy whose X-Forwarded-For is trusted. May be repeated.
+        engine: The engine, as for `transduce translate`.
+        show_limits: Print all limits and exit.
+        limit: limits.NAME=NUMBER changes a limit of --show-limits. May be repeated.
     """
     try:
         from transduce.wings.serving import network
@@ -53,74 +53,72 @@ def serve(
         from transduce.wings.serving.languages import by_direction
         from transduce.wings.serving.limits import limits_from, rows
     except ImportError as error:
-        raise UserError(f"Serving needs more packages ({error.name}): pip install 'transduce[serve]'.") from None
+        raise UserError(f"Serving needs the package {error.name}: pip install 'transduce[serve]'.") from None
 
-    limits = limits_from(dict(_assignment(each) for each in limit))
+    limits = limits_from(dict(map(_assignment, limit)))
     if show_limits:
-        table = [(each.name, f"{each.value:,}", each.unit, each.help) for each in rows(limits)]
+        table = [(row.name, f"{row.value:,}", row.unit, row.help) for row in rows(limits)]
         print_table([("limit", "value", "unit", "meaning"), *table])
         return
     if new_key:
         if keys is None:
-            raise UserError("Say with --keys to which file the hash of the new key is to be added.")
+            raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
         print(add_key(keys, new_key))
         return
     if not models:
-        raise UserError("Name one model folder or more: transduce serve MODEL.")
+        raise UserError("Name at least one model folder: transduce serve MODEL.")
     for address in proxy:
         _check_proxy(address)
     local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(
-            f"At {host} others can reach this server: give --keys FILE (--new-key makes one), or --insecure."
+            f"Other machines can reach a server on {host}. Give --keys FILE (--new-key makes a key), or --insecure."
         )
     owners = read_keys(keys) if keys else Keys({})
-    listening = _listen(host, port)  # before the models are loaded, which takes longer
-    with ThreadPoolExecutor(1, initializer=come_second) as loading:  # the engines' threads, too
+    listening = _listen(host, port)  # fails before the models are loaded
+    with ThreadPoolExecutor(1, initializer=come_second) as loading:  # the engines' threads inherit the priority
         served = by_direction([loading.submit(_load, folder, engine).result() for folder in models])
     app = application(served, owners, limits, local=local and not proxy)
-    for direction, each in served.items():
-        say(f"{direction.source} → {direction.target}: {each.folder}, {each.translator.engine.name}")
+    for direction, model in served.items():
+        say(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
     shown = f"[{host}]" if ":" in host else host
-    say(f"Listening at http://{shown}:{listening.getsockname()[1]}/")
+    say(f"Listening on http://{shown}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
 
 
-def _load(folder: Path, engine: Choice) -> "Served":
+def _load(folder: Path, engine: EngineName) -> "Served":
     from transduce import model_folder
     from transduce.decoding.loading import load
     from transduce.wings.serving.languages import Direction, Served
 
     data = model_folder.read_config(folder).data
     translator = load(folder, engine=engine)
-    return Served(str(folder), Direction(data.source, data.target), translator, data.max_length)
+    return Served(str(folder), Direction(data.source, data.target), translator)
 
 
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UserError(f"'{text}' is not a limit; limits are written limits.NAME=NUMBER.")
+        raise UserError(f"'{text}' is not a limit. Write limits.NAME=NUMBER.")
     return name, value
 
 
 def _check_proxy(address: str) -> None:
-    """Raises UserError for what no client's address could be."""
+    """Raise UserError for an invalid address or network."""
     try:
         ipaddress.ip_network(address)
     except ValueError:
-        raise UserError(
-            f"'{address}' is not the address of a proxy: write it like 10.0.0.1, or its network like 10.0.0.0/24."
-        ) from None
+        raise UserError(f"'{address}' is not an address. Write 10.0.0.1, or 10.0.0.0/24 for a network.") from None
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Raises UserError if that is not possible."""
-    if not 0 <= port <= 65535:  # getaddrinfo would take the rest of a division
-        raise UserError(f"There is no port {port}: they are from 1 to 65535; 0: a free one.")
+    """Open the listening socket; raises UserError if the address or port can't be used."""
+    if not 0 <= port <= 65535:  # getaddrinfo would take it modulo 65536
+        raise UserError(f"Invalid port {port}. Choose one from 1 to 65535, or 0 for a free one.")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the end of an answer waits for 40 ms
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the end of an answer is delayed by 40 ms
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
-        raise UserError(f"Can't listen at {host}, port {port}: {error}; choose another --host or --port.") from None
+        raise UserError(f"Can't listen on {host}, port {port}: {error}. Choose another --host or --port.") from None

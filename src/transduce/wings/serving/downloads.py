@@ -1,4 +1,4 @@
-"""Translated documents, kept for a while under names that can't be guessed."""
+"""Translated documents, kept in memory for download under names that can't be guessed."""
 
 import secrets
 import time
@@ -11,34 +11,34 @@ from typing import NamedTuple
 class Download(NamedTuple):
     """A translated document."""
 
-    name: str  # for whom downloads it
+    name: str  # of the file that the client saves
     content: bytes
-    until: float
+    expires: float
 
 
 class Downloads:
-    """At most so many, each for so many seconds; the oldest make room. They are in memory: nothing is left behind."""
+    """At most `size` documents, each for some seconds; a new one replaces the oldest."""
 
-    def __init__(self, most: int, seconds: int, clock: Callable[[], float] = time.monotonic):
-        self._most, self._seconds, self._clock = most, seconds, clock
+    def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
+        self._size, self._seconds, self._clock = size, seconds, clock
         self._kept: OrderedDict[str, Download] = OrderedDict()
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Under which name it is kept; `name` is that of the document."""
-        self._forget()
+        """Keep a document; returns the secret name. name: file name of the source document; target: language code."""
+        self._expire()
         path = PurePath(name)
-        kept = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
-        self._kept[kept] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
-        while len(self._kept) > self._most:
+        secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
+        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
+        while len(self._kept) > self._size:
             self._kept.popitem(last=False)
-        return kept
+        return secret_name
 
-    def get(self, kept: str) -> Download | None:
-        """None if there is none, or none any more."""
-        self._forget()
-        return self._kept.get(kept)
+    def get(self, secret_name: str) -> Download | None:
+        """The document, or None if it is unknown or expired."""
+        self._expire()
+        return self._kept.get(secret_name)
 
-    def _forget(self) -> None:
+    def _expire(self) -> None:
         now = self._clock()
-        while self._kept and next(iter(self._kept.values())).until < now:
+        while self._kept and next(iter(self._kept.values())).expires < now:
             self._kept.popitem(last=False)

@@ -14,59 +14,59 @@ from pathlib import Path
 from transduce.system.errors import UserError
 from transduce.text.plain import read_lines
 
-NAME = re.compile(r"[\w.@-]{1,64}")
-LINE = re.compile(r"([^\t]+)\t([0-9a-f]{64})")
+KEY_NAME = re.compile(r"[\w.@-]{1,64}")
+KEY_LINE = re.compile(r"([^\t]+)\t([0-9a-f]{64})")
 
 
 class Keys:
-    """Who may use a server; nobody is asked for a key where there is none."""
+    """The API keys of a server; without keys, access is open."""
 
     def __init__(self, digests: dict[str, str]):
-        """digests: of each key by its owner's name."""
+        """digests: SHA-256 of each key by its owner's name."""
         self._digests = [(name, digest.encode("ascii")) for name, digest in digests.items()]
 
     def __bool__(self) -> bool:
         return bool(self._digests)
 
     def owner(self, key: str) -> str | None:
-        """Whose key it is; how long the answer takes does not depend on how much of it is right."""
-        asked = _digest(key).encode("ascii")
-        found = [name for name, digest in self._digests if hmac.compare_digest(asked, digest)]
-        return found[0] if found else None
+        """The owner of a key, or None; compares in constant time."""
+        digest = _digest(key).encode("ascii")
+        owners = [name for name, known in self._digests if hmac.compare_digest(digest, known)]
+        return owners[0] if owners else None
 
 
 def read_keys(path: Path) -> Keys:
-    """Raises UserError for a file that can't be read, or a line that is no name with a hash."""
-    digests, makes = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
+    """Read a file of keys; raises UserError that names the file and the line."""
+    digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        match = LINE.fullmatch(line)
+        match = KEY_LINE.fullmatch(line)
         if match is None:
-            raise UserError(f"{path}, line {number}: not a name, a tab and the hash of a key; `{makes}` adds one.")
+            raise UserError(f"{path}:{number}: expected a name, a TAB and a hash. Add a key with `{command}`.")
         if match[1] in digests:
-            raise UserError(f"{path}, line {number}: there is a key of {match[1]} already; remove one of the lines.")
+            raise UserError(f"{path}:{number}: {match[1]} has two keys. Remove one of the lines.")
         digests[match[1]] = match[2]
     if not digests:
-        raise UserError(f"{path} holds no key; `{makes}` adds one.")
+        raise UserError(f"{path} holds no key. Add one with `{command}`.")
     return Keys(digests)
 
 
 def add_key(path: Path, name: str) -> str:
-    """Make a key for a name and append its hash to the file, which only its owner may read; returns the key.
+    """Make a key for a name, append its hash to the file, readable by its owner only, and return the key.
 
-    Raises UserError for a name that is there already, or that is no name.
+    Raises UserError for an invalid name or one that has a key already.
     """
-    if not NAME.fullmatch(name):
-        raise UserError(f"'{name}' can't be the name of a key: letters, digits and . _ @ - only, at most 64.")
+    if not KEY_NAME.fullmatch(name):
+        raise UserError(f"'{name}' can't be a key's name. Use at most 64 letters, digits and the characters . _ @ -")
     if path.exists() and path.stat().st_size and any(line.startswith(f"{name}\t") for line in read_lines(str(path))):
-        raise UserError(f"{path} has a key of {name} already; remove its line to replace it.")
+        raise UserError(f"{path}: {name} has a key already. Remove its line to replace it.")
     key = secrets.token_urlsafe(32)
     try:
-        unended = path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n")
+        separator = "\n" if path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n") else ""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
-            file.write("\n" * unended + f"{name}\t{_digest(key)}\n")
+            file.write(f"{separator}{name}\t{_digest(key)}\n")
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}.") from None
     return key

@@ -1,4 +1,4 @@
-"""The languages that a server's models translate, their names, and which one a text is in."""
+"""The languages of a server's models, and detection of a text's language."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,19 +9,19 @@ from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 from transduce.text.markup import pieces
 
-SAMPLE = 10_000  # characters of a text by which its language is detected: some milliseconds
-MARKED = 1 << 16  # characters with markup in which so many of a text are looked for
+DETECTION_CHARACTERS = 10_000  # from the start of a text; takes some milliseconds
+DETECTION_MARKUP_CHARACTERS = 1 << 16  # from the start of a text with markup
 
 
 class Direction(NamedTuple):
-    """From one language to another, by their codes."""
+    """A language pair, as codes."""
 
     source: str
     target: str
 
 
 class Detected(NamedTuple):
-    """A language that a text may be in."""
+    """A candidate language of a text."""
 
     language: str
     confidence: float  # per cent
@@ -33,37 +33,43 @@ class Served(NamedTuple):
     folder: str
     direction: Direction
     translator: Translator
-    longest: int  # tokens of a sentence that it was trained on; longer ones are translated in parts
+
+    @property
+    def can_align(self) -> bool:
+        """Whether the engine gives the attention that word alignment needs."""
+        return "attention" in self.translator.engine.supports
 
 
 def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
-    """Raises UserError if two models translate the same way."""
-    found: dict[Direction, Served] = {}
-    for each in served:
-        if each.direction in found:
-            source, target = each.direction
+    """The models by language pair; raises UserError if two models have the same one."""
+    models: dict[Direction, Served] = {}
+    for model in served:
+        if model.direction in models:
+            source, target = model.direction
             raise UserError(
-                f"{found[each.direction].folder} and {each.folder} both translate {source} to {target}; serve one of "
-                "them, or name the languages of a model in its config.toml (data.source, data.target)."
+                f"{models[model.direction].folder} and {model.folder} both translate {source} to {target}. Serve one "
+                "of them, or correct the languages in a model's config.toml (data.source, data.target)."
             )
-        found[each.direction] = each
-    return found
+        models[model.direction] = model
+    return models
 
 
 def codes(directions: Iterable[Direction]) -> list[str]:
-    """All languages, those that can be translated first."""
+    """All languages, sources first."""
     directions = list(directions)
-    return list(dict.fromkeys([each.source for each in directions] + [each.target for each in directions]))
+    return list(dict.fromkeys([pair.source for pair in directions] + [pair.target for pair in directions]))
 
 
-def unmarked(text: str) -> str:
-    """The beginning of a text, without its markup: names and addresses in tags look like English."""
-    text = text[:MARKED]
-    return unescape(" ".join(text[each.begin : each.end] for each in pieces(text, html=True) if each.kind == "text"))
+def without_markup(text: str) -> str:
+    """The start of a text without its markup, since names in tags look like English."""
+    text = text[:DETECTION_MARKUP_CHARACTERS]
+    return unescape(
+        " ".join(text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
+    )
 
 
 class Detector:
-    """py3langid, limited to some languages; what it doesn't know is never detected, unless it is the only one."""
+    """Language detection by py3langid among some languages; one that it doesn't know is never detected."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -75,12 +81,12 @@ class Detector:
             self._identifier.set_languages(sorted(set(self._labels.values())))
 
     def detect(self, text: str, among: Sequence[str]) -> list[Detected]:
-        """Some of the languages by how likely the text is in each, the likeliest first."""
+        """The languages `among` with their probabilities, most probable first."""
         known = [code for code in among if code in self._labels]
         if len(among) == 1 or not known:
             return [Detected(among[0], 100.0)]
-        likely = {label: float(value) for label, value in self._identifier.rank(text[:SAMPLE])}
-        found = {code: likely[self._labels[code]] for code in known}
-        total = sum(found.values()) or 1.0
-        ranked = sorted(found, key=lambda code: -found[code])
-        return [Detected(code, round(100 * found[code] / total, 1)) for code in ranked]
+        probabilities = {label: float(value) for label, value in self._identifier.rank(text[:DETECTION_CHARACTERS])}
+        by_code = {code: probabilities[self._labels[code]] for code in known}
+        total = sum(by_code.values()) or 1.0
+        ranked = sorted(by_code, key=lambda code: -by_code[code])
+        return [Detected(code, round(100 * by_code[code] / total, 1)) for code in ranked]

@@ -1,4 +1,4 @@
-"""What Prometheus is told: never what anybody wrote."""
+"""Metrics for Prometheus; they never contain a user's text."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ class Metrics:
     """Counters of one server."""
 
     def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
-        """What is waiting or being translated, to be asked for when somebody looks."""
+        """requests, tokens: return the current length of the queue."""
         self._registry = CollectorRegistry()
         self.answers = Counter(
             "transduce_requests", "Requests by route and status.", ["route", "status"], registry=self._registry
         )
         self.seconds = Histogram(
             "transduce_request_seconds",
-            "From a request's headers to the end of its answer.",
+            "Seconds from a request's headers to the end of its answer.",
             ["route"],
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             registry=self._registry,
@@ -25,21 +25,23 @@ class Metrics:
         self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=self._registry)
         self.batches = Histogram(
             "transduce_batch_sentences",
-            "Sentences translated together.",
+            "Sentences of a batch.",
             buckets=(1, 2, 4, 8, 16, 32, 64, 128),
             registry=self._registry,
         )
         Gauge(
             "transduce_queue_requests", "Requests waiting or being translated.", registry=self._registry
         ).set_function(requests)
-        Gauge("transduce_queue_tokens", "Source tokens of them.", registry=self._registry).set_function(tokens)
+        Gauge(
+            "transduce_queue_tokens", "Source tokens waiting or being translated.", registry=self._registry
+        ).set_function(tokens)
 
     def batch(self, sentences: int, tokens: int) -> None:
-        """A batch was translated."""
+        """Count a translated batch."""
         self.sentences.inc(sentences)
         self.tokens.inc(tokens)
         self.batches.observe(sentences)
 
     def text(self) -> bytes:
-        """In Prometheus' format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)

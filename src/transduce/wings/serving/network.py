@@ -1,11 +1,10 @@
-"""HTTP by uvicorn, with deadlines for slow clients and an end in which everything accepted is answered."""
+"""HTTP by uvicorn, with deadlines for slow clients; on shutdown, accepted requests are answered first."""
 
 import asyncio
 import contextlib
 import gc
 import json
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Generator
@@ -20,35 +19,42 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from transduce.system.journal import say
 from transduce.wings.serving.limits import Limits
 
-FILES = 100  # open ones beside connections: libraries, uploads
-EACH = 3  # allowed connections, as many that are told that they are too many, and as many that are not even told
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+OTHER_FILES = 100  # open files that are no connections: libraries, uploads
+CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop the rest
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
-    """Serve until SIGINT or SIGTERM; then nothing new is accepted, and what was accepted is answered."""
+    """Serve until SIGINT or SIGTERM; then stop accepting, answer accepted requests and return."""
     allowed = _connections(limits.connections)
     if allowed < limits.connections:
-        say(f"Only {allowed:,} connections are possible at the same time: `ulimit -n` allows no more files to be open.")
+        say(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
     gc.collect()
-    gc.freeze()  # models and libraries stay: to look through them for garbage stops everything for 0.1 seconds
+    gc.freeze()  # a collection that scans models and libraries pauses the server for 0.1 seconds
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
 def _connections(wanted: int) -> int:
-    """As many as are wanted, or as the system lets us have open; without a file to open, nobody could be refused."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now == resource.RLIM_INFINITY:
+    """The possible number of connections: a refused connection needs an open file, too."""
+    if resource is None:
         return wanted
-    needed = EACH * wanted + FILES
-    files = max(now, needed if most == resource.RLIM_INFINITY else min(needed, most))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
-    return max(1, min(wanted, (files - FILES) // EACH))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    needed = CONNECTIONS_PER_LIMIT * wanted + OTHER_FILES
+    files = max(soft, needed if hard == resource.RLIM_INFINITY else min(needed, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return max(1, min(wanted, (files - OTHER_FILES) // CONNECTIONS_PER_LIMIT))
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's own; nothing that a user sent is logged. proxies: whose X-Forwarded-For is believed."""
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it says of every broken form where it breaks
+    """Uvicorn's configuration; nothing that a client sent is logged. proxies: trusted for X-Forwarded-For."""
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     class Protocol(_Deadlines):
         seconds: ClassVar[dict[Any, int]] = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds}
@@ -60,7 +66,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
         http=Protocol,
         ws="none",
         access_log=False,
-        log_level="error",  # what anybody can send is no reason to fill the disk
+        log_level="error",  # or clients could fill the disk
         server_header=False,
         backlog=limits.connections,
         h11_max_incomplete_event_size=16384,
@@ -71,21 +77,21 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 
 
 class _Deadlines(H11Protocol):
-    """A connection that is closed when a request's headers, or its body, take too long to come, or its answer to go."""
+    """A connection that is closed when headers, body or the delivery of the answer take too long."""
 
-    seconds: ClassVar[dict[Any, int]]  # by what the client is doing
+    seconds: ClassVar[dict[Any, int]]  # by h11's state of the client
     answer_seconds: ClassVar[int]
     connections_allowed: ClassVar[int]
-    _doing: Any = None
+    _client_state: Any = None
     _timer: asyncio.TimerHandle | None = None
-    _sending: asyncio.TimerHandle | None = None  # while there is something that the client doesn't take
+    _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # we are told of all that the client doesn't take
+        transport.set_write_buffer_limits(0)  # pause_writing is called as soon as the client does not read
         if len(self.connections) > self.connections_allowed:
             self.app = _full
-        if len(self.connections) > 2 * self.connections_allowed:  # no place even for being told so
+        if len(self.connections) > 2 * self.connections_allowed:  # too many even for a 503
             transport.abort()
         self._watch()
 
@@ -113,7 +119,7 @@ class _Deadlines(H11Protocol):
         super().connection_lost(exc)  # which resumes writing
 
     def send_400_response(self, msg: str) -> None:
-        """For what is no HTTP; also where an answer has begun, which is then not ended."""
+        """Answer a malformed request; if an answer has begun already, only close the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             body = json.dumps({"error": msg}).encode()
             head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -121,13 +127,13 @@ class _Deadlines(H11Protocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Begin to count when the client begins with something else."""
-        doing = self.conn.their_state
-        if doing is not self._doing:
+        """Restart the timer when the client's state changes."""
+        state = self.conn.their_state
+        if state is not self._client_state:
             self._stop()
-            self._doing = doing
-            if doing in self.seconds:
-                self._timer = self.loop.call_later(self.seconds[doing], self.transport.close)
+            self._client_state = state
+            if state in self.seconds:
+                self._timer = self.loop.call_later(self.seconds[state], self.transport.close)
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -136,20 +142,20 @@ class _Deadlines(H11Protocol):
 
 
 async def _full(scope: Any, receive: Any, send: Any) -> None:
-    """Instead of the application where too many are connected."""
+    """The application for connections over the limit."""
     headers = {"Retry-After": "1", "Connection": "close"}
-    await JSONResponse({"error": "Too many are connected; try again later."}, 503, headers)(scope, receive, send)
+    await JSONResponse({"error": "Too many connections. Try again later."}, 503, headers)(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
-    """Ends with exit status 0 when it is told to end."""
+    """A server that exits with status 0 after SIGINT and SIGTERM."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         signals = (signal.SIGINT, signal.SIGTERM)
-        before = {each: signal.signal(each, self.handle_exit) for each in signals}
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
             yield
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)

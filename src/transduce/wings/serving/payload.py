@@ -1,4 +1,4 @@
-"""What clients send: JSON, a form or a query, as one and the same request."""
+"""Parse a request: JSON, a form or a query string, to the same fields."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from transduce.system.errors import UserError
 
-# Of JSON, in which brackets mean nothing. One that doesn't end goes to the end, or looking for the next one would take
-# as long again at each of its quotation marks.
-TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+# Strings of JSON, in which brackets have no meaning. An unterminated string extends to the end of the body; otherwise a
+# search would start again at each quotation mark and take quadratic time.
+JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
-FORM_FIELDS = 1000
-CODE = 64  # characters of the longest language code
-NOT_UNICODE = "Texts must be Unicode: one holds half a surrogate pair."
-NOT_A_FORM = "The form can't be read: it is not multipart/form-data as its Content-Type says."
+MAX_FORM_FIELDS = 1000
+MAX_CODE_CHARACTERS = 64  # of a language code
+NOT_UNICODE = "A text holds half a surrogate pair, which is not valid Unicode."
+NOT_A_FORM = "The form can't be read: it is not multipart/form-data, although its Content-Type says so."
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
@@ -30,34 +30,34 @@ class Detection(BaseModel):
 
 
 class Asked(BaseModel):
-    """POST /attention: one sentence."""
+    """POST /attention."""
 
     q: str
-    source: str = Field(max_length=CODE)
-    target: str = Field(max_length=CODE)
+    source: str = Field(max_length=MAX_CODE_CHARACTERS)
+    target: str = Field(max_length=MAX_CODE_CHARACTERS)
 
 
 class Texts(BaseModel):
-    """POST /translate, as LibreTranslate has it; from `scores` on, ours alone."""
+    """POST /translate; the fields from `scores` on are additions to LibreTranslate's."""
 
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
-        description="a text of any number of sentences and paragraphs, or a list of them"
+        description="a text of any number of sentences and paragraphs, or a list of texts"
     )
-    source: str = Field("auto", max_length=CODE, description="language code; auto: detect it")
-    target: str = Field(max_length=CODE, description="language code")
+    source: str = Field("auto", max_length=MAX_CODE_CHARACTERS, description="language code; auto: detect it")
+    target: str = Field(max_length=MAX_CODE_CHARACTERS, description="language code")
     format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, description="so many other translations beside the best")
-    api_key: str | None = Field(None, description="better sent as a header: Authorization: Bearer KEY")
-    scores: bool = Field(False, description="mean log-probability / length penalty of a text's sentences")
-    alignment: bool = Field(False, description="which words of the translation belong to which of the text")
+    alternatives: int = Field(0, ge=0, description="number of alternative translations")
+    api_key: str | None = Field(None, description="preferably sent as a header: Authorization: Bearer KEY")
+    scores: bool = Field(False, description="return scores: mean log-probability / length penalty of the sentences")
+    alignment: bool = Field(False, description="return word alignments")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy")
-    glossary: dict[str, str] = Field({}, description="terms of the text, and what must stand for them")
+    glossary: dict[str, str] = Field({}, description="source terms and their required translations")
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str, Any]:
-    """The fields of a request, those of the body over those of the query.
+    """The fields of a request; the body takes precedence over the query.
 
-    Raises UserError for a body that is not what its content type says, or is nested deeper than `depth`.
+    Raises UserError for a body that does not match its content type or is nested deeper than `depth`.
     """
     fields = _form(query)
     if not body.strip():
@@ -69,11 +69,13 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
         return fields | _multipart(body, boundary(content_type))
     if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         return fields | _json(body, depth)
-    raise UserError(f"A body is JSON or a form ({FORM} or {MULTIPART}), not {kind[:CODE]}.")
+    raise UserError(
+        f"Unsupported content type {kind[:MAX_CODE_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
+    )
 
 
 def boundary(content_type: str) -> bytes:
-    """What stands between the parts of a form; raises UserError if nothing does, or if it is not in UTF-8."""
+    """The boundary of a multipart form; raises UserError if it is missing or the form is not in UTF-8."""
     parameters = parse_options_header(content_type)[1]
     if parameters.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
         raise UserError("The form must be in UTF-8.")
@@ -83,13 +85,13 @@ def boundary(content_type: str) -> bytes:
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
-    """The request; raises UserError that names the first field that is wrong.
+    """The validated request; raises UserError that names the first invalid field.
 
-    A field that is null or empty is none, but for `q`: what clients of LibreTranslate send for what they leave out.
+    A null or empty field other than `q` means absent, since LibreTranslate's clients send such fields.
     """
     try:
         return kind.model_validate(
-            {name: each for name, each in fields.items() if each not in (None, "") or name == "q"}
+            {name: value for name, value in fields.items() if value not in (None, "") or name == "q"}
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -99,13 +101,13 @@ def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
 
 def _json(body: bytes, depth: int) -> dict[str, Any]:
     if _depth(body) > depth:
-        raise UserError(f"The JSON is nested deeper than {depth} levels.")
+        raise UserError(f"The JSON exceeds {depth} levels of nesting.")
     try:
         fields = json.loads(body.decode("utf-8-sig"))
         if b"\\u" in body:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise UserError(f"The body is not UTF-8: byte {error.start + 1}.") from None
+        raise UserError(f"The body is not UTF-8 at byte {error.start + 1}.") from None
     except UnicodeEncodeError:
         raise UserError(NOT_UNICODE) from None
     except (ValueError, RecursionError) as error:
@@ -116,9 +118,9 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
 
 
 def _depth(body: bytes) -> int:
-    """Of the brackets outside of texts."""
+    """The nesting of brackets outside of strings."""
     deepest = depth = 0
-    for bracket in re.findall(rb"[\[\]{}]", TEXTS.sub(b"", body)):
+    for bracket in re.findall(rb"[\[\]{}]", JSON_STRINGS.sub(b"", body)):
         depth += 1 if bracket in b"[{" else -1
         deepest = max(deepest, depth)
     return deepest
@@ -126,22 +128,22 @@ def _depth(body: bytes) -> int:
 
 def _form(content: bytes) -> dict[str, Any]:
     try:
-        # Not percent-encoded, as curl sends it, is taken as well.
-        pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS)
+        # curl -d sends text that is not percent-encoded.
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
     except ValueError:  # UnicodeDecodeError, too
-        raise UserError(f"The form is not in UTF-8, or has more than {FORM_FIELDS:,} fields.") from None
+        raise UserError(f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields.") from None
     return _by_name(pairs)
 
 
 def _multipart(body: bytes, boundary: bytes) -> dict[str, Any]:
-    """The fields of a form but for its files."""
-    parts: list[tuple[dict[bytes, bytes], bytearray]] = []  # of each the headers and the content
+    """The fields of a multipart form, without its files."""
+    parts: list[tuple[dict[bytes, bytes], bytearray]] = []  # headers and content
     ended: list[bool] = []
     header = b""
 
     def begin() -> None:
-        if len(parts) == FORM_FIELDS:
-            raise UserError(f"The form has more than {FORM_FIELDS:,} fields.")
+        if len(parts) == MAX_FORM_FIELDS:
+            raise UserError(f"The form has more than {MAX_FORM_FIELDS:,} fields.")
         parts.append(({}, bytearray()))
 
     def name_header(data: bytes, start: int, end: int) -> None:
@@ -177,11 +179,11 @@ def _multipart(body: bytes, boundary: bytes) -> dict[str, Any]:
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """A field that is there several times is a list; a glossary is JSON."""
+    """Fields by name: a repeated field is a list, a glossary is JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    fields: dict[str, Any] = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
+    fields: dict[str, Any] = {name: items[0] if len(items) == 1 else items for name, items in values.items()}
     if isinstance(terms := fields.get("glossary"), str) and terms:
         fields["glossary"] = _json(terms.encode(), 1)
     return fields

@@ -1,27 +1,27 @@
-"""How often somebody may come: a bucket of permissions for each, which fills up evenly."""
+"""Token-bucket rate limit per client."""
 
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST = 10_000  # buckets; the ones unused longest are forgotten
+MAX_BUCKETS = 10_000  # the least recently used are dropped
 
 
-class Rates:
-    """So many requests a minute for everybody, and as many at once after a minute's rest."""
+class RateLimit:
+    """A bucket per client that holds a minute's requests and refills evenly."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
-        self._most, self._clock = per_minute, clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # permissions, and when there were so many
+        self._size, self._clock = per_minute, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and at what time
 
-    def wait(self, who: str) -> int:
-        """Take a permission: 0, or the seconds after which there is one."""
+    def wait(self, client: str) -> int:
+        """Take a token: 0, or the seconds until one is available."""
         now = self._clock()
-        left, then = self._buckets.pop(who, (float(self._most), now))
-        left = min(self._most, left + (now - then) * self._most / 60)
-        allowed = left >= 1
-        self._buckets[who] = (left - allowed, now)
-        if len(self._buckets) > MOST:
+        tokens, then = self._buckets.pop(client, (float(self._size), now))
+        tokens = min(self._size, tokens + (now - then) * self._size / 60)
+        allowed = tokens >= 1
+        self._buckets[client] = (tokens - 1 if allowed else tokens, now)
+        if len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)
-        return 0 if allowed else max(1, math.ceil((1 - left) * 60 / self._most))
+        return 0 if allowed else max(1, math.ceil((1 - tokens) * 60 / self._size))

@@ -1,14 +1,14 @@
-"""The page at /docs: the routes and their fields, from the OpenAPI description, without a script."""
+"""The page /docs: routes and fields from the OpenAPI description, without scripts."""
 
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning</th></tr></thead>"
+TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning</th></tr></thead>"
 
 
 def reference(description: dict[str, Any]) -> str:
-    """HTML from what /openapi.json holds."""
+    """HTML from the OpenAPI description."""
     info = description["info"]
     title = escape(info["title"])
     routes = "".join(
@@ -21,8 +21,8 @@ def reference(description: dict[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}: API</title></head><body><h1>{title} {escape(info['version'])}: API</h1>"
         f"<p>{escape(info['description'])}</p>"
-        "<p>Fields are sent as JSON, as a form, or in the query. What goes wrong is answered with a status of 400 "
-        "or above and <code>{&quot;error&quot;: &quot;a sentence&quot;}</code>. For programs the same is in "
+        "<p>Send fields as JSON, as a form or in the query string. Errors have a status of 400 or above and the "
+        "body <code>{&quot;error&quot;: &quot;a sentence&quot;}</code>. The machine-readable description is "
         f'<a href="openapi.json">openapi.json</a>.</p>{routes}</body></html>'
     )
 
@@ -34,7 +34,7 @@ def _route(method: str, path: str, route: dict[str, Any]) -> str:
         _row(name, field, name in schema.get("required", [])) for name, field in schema.get("properties", {}).items()
     )
     heading = f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(route['summary'])}.</p>"
-    return heading + (f"<table>{HEAD}<tbody>{rows}</tbody></table>" if rows else "")
+    return heading + (f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else "")
 
 
 def _row(name: str, field: dict[str, Any], required: bool) -> str:
@@ -54,7 +54,7 @@ def _shown(default: object) -> str:
 
 def _types(field: dict[str, Any]) -> Iterator[str]:
     if "anyOf" in field:
-        yield from (kind for each in field["anyOf"] for kind in _types(each) if kind != "null")
+        yield from (kind for option in field["anyOf"] for kind in _types(option) if kind != "null")
     elif "enum" in field:
         yield from map(str, field["enum"])
     elif field.get("type") == "array":

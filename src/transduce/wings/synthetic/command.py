@@ -6,7 +6,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.prepare import say_prepared, vocabulary_options
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.schema import configure, flatten
-from transduce.decoding.engines.engine import Choice
+from transduce.decoding.registry import EngineName
 from transduce.system.journal import say
 from transduce.system.machine import cores
 
@@ -22,7 +22,7 @@ def distill(
     target: ToCode = "",
     ensemble: Files = (),
     keep_original: bool = False,
-    engine: Choice = "auto",
+    engine: EngineName = "auto",
     assignments: Assignments = (),
 ) -> None:
     """Prepare a corpus for a smaller, faster model: its targets are this model's translations.

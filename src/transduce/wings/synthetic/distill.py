@@ -10,10 +10,11 @@ from pathlib import Path
 
 from transduce import model_folder
 from transduce.config.schema import DataConfig
-from transduce.decoding.translator import CUT, Translator
+from transduce.decoding.translator import CHUNK_LINES, Translator
+from transduce.decoding.types import CUT, Translation
 from transduce.preparation.prepare import Prepared, prepare
 from transduce.system.errors import UserError
-from transduce.system.file_lock import alone
+from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
@@ -59,7 +60,7 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with alone(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+    with file_lock(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
         begun = _begun(path, call)
         prepared = prepare(
             data,
@@ -98,7 +99,7 @@ def _translated(
             raise UserError(f"{path} holds the translations of another corpus: remove it to begin anew.")
         yield pair, event
     pairs, sources = tee(pairs)
-    translations = telling(translator.translate_lines(pair.source for pair in sources), "lines translated")
+    translations = telling(_translations(sources, translator), "lines translated")
     with Journal(path) as journal:
         if not journal.size:
             journal.write("distillation", **call)
@@ -107,6 +108,12 @@ def _translated(
             made: dict[str, Value] = {"source": pair.source, "text": translation.text, "cut": cut}
             journal.write("translation", **made)
             yield pair, made
+
+
+def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[Translation]:
+    """Of the sources as they stand: their placeholders are masked already."""
+    while chunk := list(islice(pairs, CHUNK_LINES)):
+        yield from translator.translate_sentences([pair.source for pair in chunk])
 
 
 def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:

@@ -9,7 +9,8 @@ from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.engines.support import ENCODER, formats, unknown
+from transduce.decoding.engines.formats import formats, refuse
+from transduce.decoding.loading import export_engine
 from transduce.preparation import prepare as preparation
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
@@ -22,7 +23,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     if preparation.is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
-    if finished and ((folder / ENCODER).exists() or not (folder / model_folder.CONFIG).exists()):
+    if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
         yield from _files(folder, "export the model again, into another folder")
         return
     config, named = model_folder.read_config(folder), quote(str(folder))
@@ -71,8 +72,8 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
     """What can translate with it, and where it can go."""
-    if why := unknown("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {why}; torch does")
+    if refusal := refuse("ctranslate2", folder, config):
+        yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {refusal.reason}; torch does")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
         yield Fact("fast engine", "lacking", "CTranslate2 could serve it, and is not installed", mend)

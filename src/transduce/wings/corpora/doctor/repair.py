@@ -1,4 +1,4 @@
-"""A corpus without the pairs that an examination found fault with, in the form that it has, and what became of them."""
+"""A corpus without its faulty pairs, in the format it has, with lists of removed and repaired pairs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,21 +7,21 @@ from itertools import tee, zip_longest
 from transduce.system.errors import UserError
 from transduce.text import jsonl, tsv
 from transduce.text.encoding_errors import as_windows, readable
-from transduce.text.misalignment import FARTHEST, at_offsets
-from transduce.text.pairs import BILINGUAL, PAGES, SUBTITLES, Pair, read_lines, read_pairs
+from transduce.text.misalignment import at_offsets
+from transduce.text.pairs import Pair, are_line_aligned, read_lines, read_pairs
 from transduce.text.plain import suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
-from transduce.wings.corpora.doctor.audit import MENDED
+from transduce.wings.corpora.doctor.audit import Audit, Verdict
 
-LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # formats of bilingual files in which a pair is a line
+LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair a line
 
 
 def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise UserError if the outputs don't have the form of the corpus, and aren't one file of JSON lines either."""
+    """Raise UserError unless the outputs have the format of the corpus or are one file of JSON lines."""
     forms = [suffixes(file)[0] for file in files]
     if len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
         return
-    if len(files) == 2 and not {*forms} & {*BILINGUAL, *SUBTITLES, *PAGES}:
+    if are_line_aligned(files):
         if len(outputs) != 2:
             raise UserError("--fix needs two files for a corpus of two files, or one whose name ends in .jsonl.")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
@@ -29,67 +29,58 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
         raise UserError(f"--fix needs one file whose name ends in {wanted}.")
 
 
-class Mended:
-    """What an examination says is to be done with a corpus, done while it is read again."""
+class RepairedCorpus:
+    """A corpus read again, with the verdicts of its audit applied."""
 
-    def __init__(self, files: Sequence[str], languages: tuple[str, str], verdicts: Sequence[int]) -> None:
-        """verdicts: the examination's."""
-        self._files, self._languages, self._verdicts = files, languages, verdicts
+    def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
+        self._files, self._languages, self._audit = files, languages, audit
 
-    def _pairs(self) -> Iterator[tuple[Pair, int]]:
-        """All pairs, each with the target that is its own, and their verdicts."""
-        here, there = tee(read_pairs(self._files, self._languages, lenient=True))
-        offsets = (verdict - MENDED if _is_mended(verdict) else 0 for verdict in self._verdicts)
-        for pair, other, verdict in zip_longest(here, at_offsets(there, offsets), self._verdicts):
+    def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
+        """All pairs, each with the target that belongs to it, and their verdicts."""
+        sources, targets = tee(read_pairs(self._files, self._languages, lenient=True))
+        partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
+        for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
             if pair is None or other is None or verdict is None:
-                raise UserError(f"{' or '.join(self._files)} has changed while it was examined; do it again.")
-            decode = as_windows if _is_kept(verdict) else readable
+                raise UserError(f"{' or '.join(self._files)} changed during the check. Run it again.")
+            decode = readable if verdict.rule else as_windows
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
-    def sides(self, side: int) -> Iterator[str]:
-        """The texts of one side that are kept."""
-        return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if _is_kept(verdict))
+    def side(self, side: int) -> Iterator[str]:
+        """The texts of one side of the kept pairs."""
+        return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The lines of one bilingual file that are kept, with all that they hold."""
+        """The kept lines of one bilingual file, with their other columns."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
-            if _is_kept(verdict):
-                yield self._line(as_windows(line), pair.target) if verdict not in (0, MENDED) else as_windows(line)
+            if not verdict.rule:
+                line = as_windows(line)
+                yield self._with_target(line, pair.target) if verdict.offset else line
 
-    def _line(self, line: str, target: str) -> str:
+    def _with_target(self, line: str, target: str) -> str:
         if suffixes(self._files[0])[0] == ".jsonl":
             return jsonl.with_target(line, target, self._languages)
         return tsv.with_target(line, target)
 
     def objects(self) -> Iterator[str]:
-        """The pairs that are kept, as JSON lines."""
+        """The kept pairs as JSON lines."""
         for pair, verdict in self._pairs():
-            if _is_kept(verdict):
+            if not verdict.rule:
                 yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
 
     def left_out(self) -> Iterator[str]:
-        """The pairs that leave, as JSON lines: by which rule, from where, and what they are."""
+        """The removed pairs as JSON lines: rule, file, line, texts."""
         for pair, verdict in self._pairs():
-            if not _is_kept(verdict):
-                yield _listed(tuple(MEANINGS)[verdict - 1], pair)
+            if verdict.rule:
+                yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
 
-    def mended(self) -> Iterator[str]:
-        """The pairs that are kept and not as they were; offset: how many lines further down the target stood."""
+    def repaired(self) -> Iterator[str]:
+        """The repaired pairs as JSON lines; offset: how many lines further down the target was."""
         for pair, verdict in self._pairs():
-            if _is_mended(verdict):
-                offset = verdict - MENDED
-                yield _listed(MISALIGNED if offset else ENCODING, pair, offset=offset)
+            if verdict.repaired:
+                yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)
 
 
-def _listed(rule: str, pair: Pair, **more: int) -> str:
+def _as_json(rule: str, pair: Pair, **more: int) -> str:
     texts = {"source": pair.source, "target": pair.target}
     return json.dumps({"rule": rule, **pair.origin._asdict(), **more, **texts}, ensure_ascii=False)
-
-
-def _is_mended(verdict: int) -> bool:
-    return verdict >= MENDED - FARTHEST
-
-
-def _is_kept(verdict: int) -> bool:
-    return verdict == 0 or _is_mended(verdict)

@@ -1,4 +1,4 @@
-"""What the doctor says of a corpus: one HTML page that needs nothing beside itself and runs no script."""
+"""The report about a corpus: one self-contained HTML page without scripts."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -6,47 +6,46 @@ from operator import attrgetter
 
 import numpy as np
 
-from transduce.wings.corpora.doctor.audit import LONGEST, Examination, Finding, Ints, Misaligned, quantiles
+from transduce.wings.corpora.doctor.audit import Audit, Finding, Misaligned, quantiles
+from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, Ints
 from transduce.wings.inspection.page import document, section, shown
 
-EXAMPLES = 5  # of each rule
-LINES = 40  # numbers of lines that are named
-RARE = 60  # characters that are named
-BARS = 48  # of a histogram
-WIDE, HIGH = 600, 150  # of a drawing, in its own units
+EXAMPLES_ON_PAGE = 5  # of each rule
+LINES_ON_PAGE = 40  # line numbers of each rule
+RARE_ON_PAGE = 60  # characters
+HISTOGRAM_BARS = 48
+CHART_WIDTH, CHART_HEIGHT = 600, 150  # in units of the drawing
 
 
-def checkup_page(
-    name: str, examination: Examination, found: Sequence[Finding], uncovered: Sequence[tuple[str, int]]
-) -> str:
-    """The page of a corpus; uncovered: characters, and how often they occur, that have no piece of their own."""
-    languages = " to ".join(code or "?" for code in examination.rules.languages)
-    share = examination.faulty / examination.pairs
-    summary = f"{examination.pairs:,} pairs, {languages}; {examination.faulty:,} of them ({share:.2%}) have a fault"
-    summary += f"; {examination.mended:,} of these can be mended." if examination.mended else "."
+def report_page(name: str, audit: Audit, findings: Sequence[Finding], uncovered: Sequence[tuple[str, int]]) -> str:
+    """The page of a corpus; uncovered: characters without a piece of their own, and how often they occur."""
+    languages = " to ".join(code or "?" for code in audit.rules.languages)
+    share = audit.faulty / audit.pairs
+    summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
+    summary += f"; {audit.repaired:,} of these can be repaired." if audit.repaired else "."
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
-        f'<p class="stopped">Reading stopped: {shown(examination.stopped)}</p>' if examination.stopped else "",
-        section("Faults", _rules(found, examination.pairs)),
-        section("Misaligned stretches", _stretches(examination.stretches)),
-        *(section(each.rule, _finding(each)) for each in found),
-        section("Lengths", _lengths(examination)),
-        section("Characters", _characters(examination, uncovered)),
+        f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>' if audit.stopped else "",
+        section("Faults", _rules(findings, audit.pairs)),
+        section("Misaligned stretches", _stretches(audit.stretches)),
+        *(section(each.rule, _finding(each)) for each in findings),
+        section("Lengths", _lengths(audit)),
+        section("Characters", _characters(audit, uncovered)),
     ]
-    return document(f"Check-up: {name}", "\n".join(sections), STYLE)
+    return document(f"Corpus report: {name}", "\n".join(sections), STYLE)
 
 
-def _rules(found: Sequence[Finding], pairs: int) -> str:
+def _rules(findings: Sequence[Finding], pairs: int) -> str:
     """A bar for every rule."""
-    if not found:
-        return "<p>None was found.</p>"
-    most = max(each.number for each in found)
+    if not findings:
+        return "<p>No faults.</p>"
+    largest = max(finding.number for finding in findings)
     rows = "\n".join(
         f'<tr><th><a href="#{each.rule}">{each.rule}</a></th><td class="number">{each.number:,}</td>'
         f'<td class="number">{each.number / pairs:.2%}</td><td class="bar"><svg viewBox="0 0 100 8" '
-        f'preserveAspectRatio="none"><rect width="{100 * each.number / most:.2f}" height="8"/></svg></td>'
+        f'preserveAspectRatio="none"><rect width="{100 * each.number / largest:.2f}" height="8"/></svg></td>'
         f"<td>{shown(each.meaning)}</td></tr>"
-        for each in found
+        for each in findings
     )
     return f'<table class="rules"><tbody>{rows}</tbody></table>'
 
@@ -56,36 +55,38 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
     return f"<ul>{items}</ul>" if stretches else ""
 
 
-def named_lines(finding: Finding, first: int, most: int) -> str:
-    """Where some of its pairs stand, from the given place on: numbers of lines, by file if they stand in several."""
+def line_numbers(finding: Finding, first: int, limit: int) -> str:
+    """Up to `limit` line numbers of its pairs from the place `first`; with the files if there are several."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
         f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
-        for file, origins in groupby(finding.lines[first : first + most], key=attrgetter("file"))
+        for file, origins in groupby(finding.lines[first : first + limit], key=attrgetter("file"))
     ]
-    return "; ".join(named) + " …" * (finding.number > first + most)
+    return "; ".join(named) + " …" * (finding.number > first + limit)
 
 
-def length_rows(examination: Examination) -> list[tuple[str, ...]]:
-    """What lengths these shares of the texts don't exceed, as cells, for each side in characters and words."""
+def length_rows(audit: Audit) -> list[tuple[str, ...]]:
+    """A table of length quantiles of each side, in characters and in words."""
     rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
-    for counts, unit in ((examination.lengths, "characters"), (examination.words, "words")):
+    for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):
             values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
-            rows.append((f"{name}, {unit}", *(f"{value:,}" + " or more" * (value == LONGEST) for value in values)))
+            rows.append(
+                (f"{name}, {unit}", *(f"{value:,}" + " or more" * (value == MAX_LENGTH_COUNTED) for value in values))
+            )
     return rows
 
 
 def _finding(finding: Finding) -> str:
-    """Examples, and where the others are."""
+    """Examples, and the line numbers of the others."""
     rows = "\n".join(
         f'<tr><td class="place">{shown(pair.origin.file)}<br>line {pair.origin.line:,}</td>'
         f'<td dir="auto">{_text(pair.source)}</td><td dir="auto">{_text(pair.target)}</td></tr>'
-        for pair in finding.examples[:EXAMPLES]
+        for pair in finding.examples[:EXAMPLES_ON_PAGE]
     )
     return (
         f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; '
-        f'{shown(named_lines(finding, 0, LINES))}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
+        f'{shown(line_numbers(finding, 0, LINES_ON_PAGE))}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
     )
 
 
@@ -93,16 +94,16 @@ def _text(text: str) -> str:
     return shown(text) if text.strip() else '<span class="note">(blank)</span>'
 
 
-def _lengths(examination: Examination) -> str:
-    """Histograms of both sides, one above the other, and what shares of the texts don't exceed."""
-    headings, *found = length_rows(examination)
+def _lengths(audit: Audit) -> str:
+    """Histograms of both sides, one above the other, and the table of quantiles."""
+    headings, *quantile_rows = length_rows(audit)
     head = f"<tr>{''.join(f'<th>{heading}</th>' for heading in headings)}</tr>"
     rows = [
         f"<tr><th>{name}</th>" + "".join(f'<td class="number">{value}</td>' for value in values) + "</tr>"
-        for name, *values in found
+        for name, *values in quantile_rows
     ]
     return (
-        f"<figure>{_histogram(examination.lengths)}<figcaption>Pairs by characters: the source above the line, the "
+        f"<figure>{_histogram(audit.lengths)}<figcaption>Pairs by characters: the source above the line, the "
         f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
@@ -110,12 +111,17 @@ def _lengths(examination: Examination) -> str:
 
 def _histogram(counts: Ints) -> str:
     longest = max(quantiles(side, (0.995,))[0] for side in counts) + 1
-    width = max(1, -(-longest // BARS))
-    bars = np.stack([np.add.reduceat(side[: width * BARS], np.arange(0, width * BARS, width)) for side in counts])
-    scale = HIGH / 2 / max(1, bars.max())
-    step = WIDE / BARS
+    width = max(1, -(-longest // HISTOGRAM_BARS))
+    bars = np.stack(
+        [
+            np.add.reduceat(side[: width * HISTOGRAM_BARS], np.arange(0, width * HISTOGRAM_BARS, width))
+            for side in counts
+        ]
+    )
+    scale = CHART_HEIGHT / 2 / max(1, bars.max())
+    step = CHART_WIDTH / HISTOGRAM_BARS
     drawn = "".join(
-        f'<rect class="{name}" x="{place * step:.1f}" y="{HIGH / 2 - (value * scale if side == 0 else 0):.1f}" '
+        f'<rect class="{name}" x="{place * step:.1f}" y="{CHART_HEIGHT / 2 - (value * scale if side == 0 else 0):.1f}" '
         f'width="{step - 1:.1f}" height="{value * scale:.1f}"><title>{place * width} to {(place + 1) * width - 1} '
         f"characters: {value:,}</title></rect>"
         for side, name in enumerate(("source", "target"))
@@ -123,21 +129,22 @@ def _histogram(counts: Ints) -> str:
         if value
     )
     marks = "".join(
-        f'<text x="{place * step:.1f}" y="{HIGH + 14}">{place * width}</text>' for place in range(0, BARS, BARS // 6)
+        f'<text x="{place * step:.1f}" y="{CHART_HEIGHT + 14}">{place * width}</text>'
+        for place in range(0, HISTOGRAM_BARS, HISTOGRAM_BARS // 6)
     )
     return (
-        f'<svg viewBox="0 0 {WIDE} {HIGH + 18}" role="img" aria-label="Histogram of lengths">{drawn}'
-        f'<line x1="0" x2="{WIDE}" y1="{HIGH / 2}" y2="{HIGH / 2}"/>{marks}</svg>'
+        f'<svg viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT + 18}" role="img" aria-label="Histogram of lengths">{drawn}'
+        f'<line x1="0" x2="{CHART_WIDTH}" y1="{CHART_HEIGHT / 2}" y2="{CHART_HEIGHT / 2}"/>{marks}</svg>'
     )
 
 
-def _characters(examination: Examination, uncovered: Sequence[tuple[str, int]]) -> str:
-    different = [int(np.count_nonzero(side)) for side in examination.characters]
-    said = f"{different[0]:,} different ones in the source, {different[1]:,} in the target."
+def _characters(audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
+    different = [int(np.count_nonzero(side)) for side in audit.characters]
+    said = f"{different[0]:,} different characters in the source, {different[1]:,} in the target."
     if uncovered:
-        said += f" {len(uncovered):,} have no piece of their own, for they are rare or not in the vocabulary:"
-    items = "".join(_character(character, count) for character, count in uncovered[:RARE])
-    more = " …" if len(uncovered) > RARE else ""
+        said += f" {len(uncovered):,} have no piece of their own, because they are rare or missing from the vocabulary:"
+    items = "".join(_character(character, count) for character, count in uncovered[:RARE_ON_PAGE])
+    more = " …" if len(uncovered) > RARE_ON_PAGE else ""
     return f'<p>{said}</p><p class="characters">{items}{more}</p>'
 
 

@@ -1,7 +1,7 @@
-"""Members of an archive as streams: nothing is unpacked under a name that the archive chose.
+"""Members of an archive as streams, with a limit on their size.
 
-Only members that are asked for by name are read, one after the other. So a path out of the folder, a link or a device
-has no effect: the members that are asked for must be plain files, the others are skipped. What comes out is bounded.
+Members are read by name, one after the other, and never unpacked under a name from the archive. So a path out of the
+folder, a link or a device has no effect: a member that is wanted must be a plain file, and the others are skipped.
 """
 
 import bz2
@@ -15,25 +15,26 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, cast
 
 from transduce.system.errors import UserError
 
-MOST_EXPANSION = 100  # times an archive's size; text is compressed to a fifth, and hardly ever to a fiftieth
-LEAST_BOUND = 1 << 24  # bytes, which a small archive may always become
-HEADERS = 1 << 20  # bytes between two members of a tar archive
-LINK_IN_ZIP, KINDS_IN_ZIP = 0o120000, 0o170000
-ENCRYPTED = 1  # a flag of zip archives
-ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # what they begin with; the second is an empty one
+MAX_EXPANSION = 100  # times the size of an archive; text is rarely compressed to less than a fiftieth
+MIN_LIMIT_BYTES = 1 << 24  # a small archive may always become so large
+MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
+ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
+ZIP_ENCRYPTED = 1  # a flag
+ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second is an empty archive
 DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
 
 
-class _Bounded(io.RawIOBase):
-    """A stream that raises UserError when it gives more than it may."""
+class _Limited(io.RawIOBase):
+    """A stream that raises UserError beyond the limit for this archive."""
 
-    def __init__(self, stream: IO[bytes], bound: int, path: Path) -> None:
-        self.stream, self.left, self.path = stream, bound, path
-        self.headers: int | None = None  # how many bytes of headers may still come, while they are read
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self.stream, self.path = stream, path
+        self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
+        self.headers: int | None = None  # bytes of headers still allowed, while headers are read
 
     def readable(self) -> bool:
         return True
@@ -44,28 +45,25 @@ class _Bounded(io.RawIOBase):
         if self.headers is not None:
             self.headers -= len(block)
         if self.left < 0 or (self.headers is not None and self.headers < 0):
-            raise UserError(
-                f"{self.path} grows beyond measure when it is unpacked, more than {MOST_EXPANSION} times its size: "
-                "it is refused."
-            )
+            raise UserError(f"{self.path} is refused: it unpacks to more than {MAX_EXPANSION} times its size.")
         buffer[: len(block)] = block
         return len(block)
 
 
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """The wanted members in the archive's order, decompressed; each is read before the next is asked for.
+    """The wanted members in the archive's order, decompressed; read each before the next.
 
-    The member "" is the whole file, which then is no archive. To be used inside `readable`. Raises UserError for a
-    member that is no plain file, is there twice, or not at all.
+    The member "" is the whole file, which then is no archive. Use it inside `readable`. Raises UserError for a member
+    that is no plain file, is duplicated or missing.
     """
     if "" in wanted:
         with path.open("rb") as file:
-            yield "", _bounded(_decompressed(file), path)
+            yield "", _plain(file, path)
         return
     missing = set(wanted)
-    for name, stream in (_zip if _is_zip(path) else _tar)(path, frozenset(wanted)):
+    for name, stream in (_zip_members if _is_zip(path) else _tar_members)(path, missing.copy()):
         if name not in missing:
-            raise UserError(f"{path} holds {name} twice, so that it is not known which is meant.")
+            raise UserError(f"{path} holds {name} twice.")
         missing.remove(name)
         yield name, stream
     if missing:
@@ -73,43 +71,46 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The beginnings of those wanted members that a zip archive has."""
+    """The first `limit` bytes of those wanted members that a zip archive has."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
         return {name: archive.open(name).read(limit) for name in wanted if name in archive.namelist()}
 
 
-def _zip(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.filename in wanted:
-                if (entry.external_attr >> 16) & KINDS_IN_ZIP == LINK_IN_ZIP:
-                    _refuse_kind(path, entry.filename)
-                if entry.flag_bits & ENCRYPTED:
+                if (entry.external_attr >> 16) & ZIP_KIND_MASK == ZIP_LINK:
+                    raise _wrong_kind(path, entry.filename)
+                if entry.flag_bits & ZIP_ENCRYPTED:
                     raise UserError(f"{path}: {entry.filename} is encrypted.")
                 with archive.open(entry) as stream:
-                    yield entry.filename, _bounded(_decompressed(stream), path)
+                    yield entry.filename, _plain(stream, path)
 
 
-def _tar(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """One pass from front to end, in which what is skipped is counted as well."""
+def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """One pass from front to end; skipped members count towards the limit as well."""
     with path.open("rb") as file:
-        raw = _Bounded(_decompressed(file), _bound(path), path)
-        raw.headers = HEADERS  # of the first member, which are read when the archive is opened
+        raw = _Limited(_decompressed(file), path)
+        raw.headers = MAX_HEADER_BYTES  # the first member's are read when the archive is opened
         content = cast(IO[bytes], io.BufferedReader(raw, tarfile.RECORDSIZE))
         with tarfile.open(fileobj=content, mode="r|") as archive:
-            while entry := _next(archive, raw):
-                if not entry.isreg() or entry.issparse():
+            while entry := archive.next():
+                raw.headers = None
+                archive.members = []  # type: ignore[attr-defined]  # tarfile would keep them all
+                if entry.isreg() and not entry.issparse():
+                    stream = cast(IO[bytes], archive.extractfile(entry))
                     if entry.name in wanted:
-                        _refuse_kind(path, entry.name)
-                    continue
-                stream = cast(IO[bytes], archive.extractfile(entry))
-                if entry.name in wanted:
-                    member = _bounded(_decompressed(stream), path)  # which closes the stream when nothing holds it
-                    yield entry.name, member
-                _drain(stream)  # so that only headers are between two members
-        _drain(content)  # behind the end is the checksum of the compressed data
+                        member = _plain(stream, path)  # a name, because the stream closes when nothing refers to it
+                        yield entry.name, member
+                    _drain(stream)  # so that only headers are left before the next member
+                elif entry.name in wanted:
+                    raise _wrong_kind(path, entry.name)
+                raw.headers = MAX_HEADER_BYTES
+            raw.headers = None
+        _drain(content)  # the checksum of the compressed data comes after the last member
 
 
 def _drain(stream: IO[bytes]) -> None:
@@ -117,17 +118,12 @@ def _drain(stream: IO[bytes]) -> None:
         pass
 
 
-def _next(archive: tarfile.TarFile, raw: _Bounded) -> tarfile.TarInfo | None:
-    """The next member; its headers, which tarfile reads whole, are bounded."""
-    raw.headers = HEADERS
-    entry = archive.next()
-    raw.headers = None
-    archive.members = []  # type: ignore[attr-defined]  # a stream keeps them all
-    return entry
+def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
+    return io.BufferedReader(_Limited(_decompressed(stream), path), 1 << 18)
 
 
 def _decompressed(stream: IO[bytes]) -> IO[bytes]:
-    """The same content without the compression that its first bytes show."""
+    """The content without the compression that its first bytes show."""
     buffered = io.BufferedReader(cast(io.RawIOBase, stream), 1 << 16)
     start = buffered.peek(10)
     if start.startswith(b"\x1f\x8b"):
@@ -139,29 +135,21 @@ def _decompressed(stream: IO[bytes]) -> IO[bytes]:
     return buffered
 
 
-def _bounded(stream: IO[bytes], path: Path) -> IO[bytes]:
-    return io.BufferedReader(_Bounded(stream, _bound(path), path), 1 << 18)
-
-
-def _bound(path: Path) -> int:
-    return max(MOST_EXPANSION * path.stat().st_size, LEAST_BOUND)
-
-
-def _refuse_kind(path: Path, name: str) -> NoReturn:
-    raise UserError(f"{path}: {name} is a link or a device, not a file; the archive is refused.")
+def _wrong_kind(path: Path, name: str) -> UserError:
+    return UserError(f"{path} is refused: {name} is a link or a device, not a file.")
 
 
 def _is_zip(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(4) in ZIP
+        return file.read(4) in ZIP_STARTS
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Say so if what is read from an archive is damaged."""
+    """Raise UserError if the archive that is read inside the block is damaged."""
     try:
         yield
     except (*DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # of a place before the beginning
-            raise  # it is the disk
-        raise UserError(f"{path} is damaged or no archive ({error}); remove it, and it is fetched again.") from error
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in a zip
+            raise  # an error of the disk
+        raise UserError(f"{path} is damaged or no archive ({error}). Remove it, and it is fetched again.") from error

@@ -10,12 +10,12 @@ from rich.filesize import decimal
 from transduce.commands.output import print_table
 from transduce.system.errors import UserError
 from transduce.system.journal import say
-from transduce.wings.corpora.fetch.table import Corpus, Entry, Request, choose, find, read_table
+from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
     from transduce.wings.corpora.fetch.corpus import Fetched
 
-SPLITS = {"train": "--train", "valid": "--valid", "test": "--test"}  # what `transduce train` calls them
+SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of `transduce train`
 
 
 def fetch(
@@ -28,15 +28,15 @@ def fetch(
 ) -> None:
     """Download a known corpus as aligned text files.
 
-    Without a name, list what is known; with a name alone, say what would be downloaded, and from where. An interrupted
-    download goes on by the same command. Proxies are those of the environment.
+    Without a name, list the known corpora. With a name alone, show what would be downloaded and from where. To resume
+    an interrupted download, run the same command again. Proxies are those of the environment.
 
     Args:
         name: multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de, opus:Books/v1:en-de and so on.
         out: The folder to write.
-        downloads: A folder for what is downloaded, which is kept; what lies there already is used. Without it,
-            OUT.downloads, which goes when OUT is there.
-        table: A TOML file with corpora of your own instead of those that come with transduce (docs/guides/corpora.md).
+        downloads: A folder that keeps the downloads; files that are already in it are used. By default OUT.downloads,
+            which is removed when OUT is complete.
+        table: A TOML file with your own corpora, instead of the table of transduce (docs/guides/corpora.md).
     """
     entries = _entries(table)
     if name is None:
@@ -45,12 +45,17 @@ def fetch(
     entry, request = find(entries, name)
     from transduce.wings.corpora.fetch import corpus as fetching  # urllib, ssl: too slow for --help
 
-    if out and (there := fetching.already_fetched(name, out)):
+    if out and (fetched := fetching.already_fetched(name, out)):
         say(f"{out} holds {name} already.")
-        _print_fetched(there)
+        _print_fetched(fetched)
         return
-    corpus = _look_up(entry, request)
-    _say_plan(corpus, out, downloads)
+    release = None
+    if entry.catalogue and not request.version:
+        from transduce.wings.corpora.fetch.opus import look_up
+
+        release = look_up(entry, request)
+    corpus = choose(entry, request, release)
+    _print_plan(corpus, out, downloads)
     if out:
         _print_fetched(fetching.fetch(corpus, out, downloads))
     else:
@@ -58,26 +63,14 @@ def fetch(
 
 
 def _entries(table: Path | None) -> dict[str, Entry]:
-    """The entries of a table, or of the one that comes with transduce."""
-    if table is None:
-        return read_table(
-            (files("transduce.wings.corpora.fetch") / "corpora.toml").read_text(encoding="utf-8"), "corpora.toml"
-        )
+    """The entries of a table file, by default of the table of transduce."""
+    source = table or files("transduce.wings.corpora.fetch") / "corpora.toml"
     try:
-        return read_table(table.read_text(encoding="utf-8"), str(table))
+        return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
     except OSError as error:
         raise UserError(f"--table {table} can't be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"--table {table} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
-
-
-def _look_up(entry: Entry, request: Request) -> Corpus:
-    """The corpus; only a collection of which no version is named is asked what the newest is."""
-    if not entry.catalogue or request.version:
-        return choose(entry, request)
-    from transduce.wings.corpora.fetch.opus import look_up
-
-    return choose(entry, request, look_up(entry, request))
 
 
 def _print_entries(entries: dict[str, Entry]) -> None:
@@ -90,35 +83,35 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 
 
 def _size(corpus: Corpus) -> str:
-    """How large its downloads are, as far as that is known."""
-    sizes = [each.size for each in corpus.downloads()]
+    """The size of its downloads, as far as it is known."""
+    sizes = [file.size for file in corpus.downloads()]
     known = decimal(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"
 
 
-def _say_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
-    """What is about to be downloaded: everything that one would want to know before."""
+def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
+    """Print what is about to be downloaded."""
     print_table(
         [
             ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
             ("licence", corpus.licence),
             *([("homepage", corpus.homepage)] if corpus.homepage else []),
-            *([("to be cited", corpus.cite)] if corpus.cite else []),
+            *([("cite", corpus.cite)] if corpus.cite else []),
             ("download", _size(corpus)),
-            *(("", f"{each.url}  {decimal(each.size) if each.size else ''}") for each in corpus.downloads()),
-            *([("to", f"{out}, by way of {downloads or f'{out}.downloads'}")] if out else []),
+            *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
+            *([("to", f"{out}, through {downloads or f'{out}.downloads'}")] if out else []),
         ]
     )
 
 
 def _print_fetched(fetched: "Fetched") -> None:
-    """What there is, and the command that uses it."""
+    """Print the files, and the command that trains on them."""
     for split, pairs in fetched.pairs.items():
         print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
     if fetched.repaired:
-        print(f"{fetched.repaired:,} lines were not UTF-8; their bad bytes became U+FFFD")
+        print(f"{fetched.repaired:,} lines were not UTF-8; their invalid bytes became U+FFFD")
     words = ["transduce", "train", *([fetched.recipe] if fetched.recipe else [])]
-    for split, option in SPLITS.items():
+    for split, option in SPLIT_OPTIONS.items():
         if split in fetched.pairs:
             words += [option, *map(str, fetched.files(split))]
     source, target = fetched.languages

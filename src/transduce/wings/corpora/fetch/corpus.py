@@ -1,9 +1,9 @@
-"""A corpus fetched whole: downloads, then aligned text files, and where they are from.
+"""Fetching a corpus: downloads, then aligned text files with their sources, all or nothing.
 
-OUT/train.en, train.de, valid.en …   a line for a sentence, line i of one the translation of line i of the other
-OUT/SOURCE.md, source.json           where it is from, under which licence, what was done: for people, for programs
-OUT/manifest.json                    sizes and SHA-256 of all of it
-OUT.downloads/                       what is downloaded, until OUT is there
+OUT/train.en, train.de, valid.en …   one sentence a line; line i of one file is the translation of line i of the other
+OUT/SOURCE.md, source.json           addresses, licence and changes: for people, for programs
+OUT/manifest.json                    sizes and SHA-256 of these files
+OUT.downloads/                       the downloads, until OUT is complete
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.system.file_lock import LOCK, alone
+from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import digest, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name
@@ -23,11 +23,11 @@ from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE, FACTS = "SOURCE.md", "source.json"
-LARGEST_NOTE = 1 << 20  # bytes of a licence that are kept
+MAX_NOTE_BYTES = 1 << 20  # of a licence
 
 
 class Fetched(NamedTuple):
-    """What there is now; pairs by split."""
+    """A fetched corpus; pairs by split."""
 
     folder: Path
     languages: tuple[str, str]
@@ -41,43 +41,42 @@ class Fetched(NamedTuple):
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """What `out` holds, if it is this corpus, and nothing beside it; raises UserError if it is something else."""
+    """The corpus in `out`, verified; None if there is nothing. Raises UserError if there is something else."""
     try:
         facts = json.loads((out / FACTS).read_bytes())
-        found = facts["corpus"]
+        corpus = facts["corpus"]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
-            raise UserError(f"--out {out} exists already; name a new folder.") from None
+            raise UserError(f"--out {out} exists already. Name a new folder.") from None
         return None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{out / FACTS} is damaged; remove {out}, and it is fetched again.") from None
-    if found != name:
-        raise UserError(f"--out {out} holds {found}; name another folder for {name}.")
+        raise UserError(f"{out / FACTS} is damaged. Remove {out}, and it is fetched again.") from None
+    if corpus != name:
+        raise UserError(f"--out {out} holds {corpus}; name another folder for {name}.")
     verify(out)
     _clear(out)
     return fetched
 
 
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
-    """Download a corpus and write it to the folder `out`, whole or not at all.
+    """Download a corpus and write it to the folder `out`, all or nothing.
 
-    Downloads are kept in the folder `kept`, if one is given, and what is there already is used.
+    kept: a folder whose downloads are used, and that keeps the new ones.
     """
     folder = kept or _downloads(out)
-    urls = {file_name(each.url): each.url for each in corpus.downloads()}
-    for each in corpus.downloads():
-        if (other := urls[file_name(each.url)]) != each.url:
-            raise UserError(f"{each.url} and {other} would be the same file in {folder}; rename one of them.")
+    urls = {file_name(file.url): file.url for file in corpus.downloads()}
+    for file in corpus.downloads():
+        if (other := urls[file_name(file.url)]) != file.url:
+            raise UserError(f"{file.url} and {other} would be the same file in {folder}. Fetch them one at a time.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
-    busy = f"Another transduce is downloading to {folder}; wait for it."
-    with alone(folder / LOCK, busy):
-        fetched = already_fetched(corpus.name, out)  # by another process, which has just ended
+    with file_lock(folder / LOCK, f"Another transduce is downloading to {folder}; wait for it."):
+        fetched = already_fetched(corpus.name, out)  # by another process that has just finished
         if not fetched:
-            paths = {each: download(each, folder) for each in corpus.downloads()}
+            paths = {file: download(file, folder) for file in corpus.downloads()}
             _clear(out)
             with write_folder(out) as aside:
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
@@ -91,69 +90,53 @@ def _downloads(out: Path) -> Path:
 
 
 def _clear(out: Path) -> None:
-    """Remove what killed processes left of `out`, and its downloads once it is there; not what others work in."""
+    """Remove leftovers of killed processes, and the downloads of a complete `out`, unless a process uses them."""
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
-        with suppress(UserError), alone(downloads / LOCK, ""):
+        with suppress(UserError), file_lock(downloads / LOCK, ""):
             shutil.rmtree(downloads, ignore_errors=True)
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
-    written = _unpack(corpus, paths, folder)
-    pairs: dict[str, int] = {}
-    for split, parts in corpus.splits.items():
-        for number, part in enumerate(parts):
-            for side in (part.source, part.target):
-                _append(folder / f"{split}.{side.language}", folder / _aside(split, number, side))
-        pairs[split] = sum(written[_aside(split, number, part.source)].lines for number, part in enumerate(parts))
-    repaired = sum(each.repaired for each in written.values())
+    """Unpack every side of every part to a file of its own, in the archives' order, then join the parts of a split."""
+    parts = [part for split in corpus.splits.values() for part in split]
+    formats = {side: part.format for part in parts for side in part.sides}
+    staged = {side: folder / f".{number}" for number, side in enumerate(formats)}
+    written: dict[Side, Written] = {}
+    for file, path in paths.items():
+        sides = {side.member: side for side in formats if side.download == file}
+        with readable(path):
+            for member, stream in members(path, sides):
+                side = sides[member]
+                with staged[side].open("wb") as text:
+                    written[side] = write_text(stream, text, formats[side])
+    pairs = {}
+    for name, split in corpus.splits.items():
+        for part in split:
+            _check_aligned(part, *(written[side] for side in part.sides))
+            for side in part.sides:
+                _append(folder / f"{name}.{side.language}", staged[side])
+        pairs[name] = sum(written[part.source].lines for part in split)
+    repaired = sum(side.repaired for side in written.values())
     fetched = Fetched(folder, corpus.languages, corpus.recipe, pairs, repaired)
-    _write_notes(corpus, paths, folder)
+    _write_notes(parts, paths, folder)
     _write_source(corpus, paths, fetched)
     return fetched
 
 
-def _unpack(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> dict[str, Written]:
-    """Every side of every part as a file of its own; each archive is read once."""
-    written: dict[str, Written] = {}
-    for wanted, path in paths.items():
-        sides = {
-            side.member: (_aside(split, number, side), part.format)
-            for split, parts in corpus.splits.items()
-            for number, part in enumerate(parts)
-            for side in (part.source, part.target)
-            if side.download == wanted
-        }
-        with readable(path):
-            for member, stream in members(path, sides):
-                name, kind = sides[member]
-                with (folder / name).open("wb") as file:
-                    written[name] = write_text(stream, file, kind)
-    for split, parts in corpus.splits.items():
-        for number, part in enumerate(parts):
-            _check_aligned(part, *(written[_aside(split, number, side)] for side in (part.source, part.target)))
-    return written
-
-
 def _check_aligned(part: Part, source: Written, target: Written) -> None:
-    names = [side.member or side.download.url for side in (part.source, part.target)]
+    names = [side.member or side.download.url for side in part.sides]
     if source.lines != target.lines:
-        raise UserError(
-            f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: they are not aligned."
-        )
-    if source.names != target.names:
+        raise UserError(f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: not aligned.")
+    if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
     if not source.lines:
         raise UserError(f"{names[0]} has no text; is its format in the table right?")
 
 
-def _aside(split: str, number: int, side: Side) -> str:
-    return f".{split}-{number}.{side.language}"
-
-
 def _append(whole: Path, part: Path) -> None:
-    """Put a file at the end of another."""
+    """Move the text of a part to the end of a split."""
     if not whole.exists():
         part.rename(whole)
         return
@@ -162,54 +145,43 @@ def _append(whole: Path, part: Path) -> None:
     part.unlink()
 
 
-def _write_notes(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> None:
-    """Licences that lie in the archives; those of one name stand one behind the other."""
-    notes = dict.fromkeys((part.source.download, part.notes) for parts in corpus.splits.values() for part in parts)
-    for wanted, names in notes:
-        for name, content in optional_members(paths[wanted], names, LARGEST_NOTE).items():
-            with (folder / Path(name).name).open("ab") as file:
-                file.write((b"\n\n" if file.tell() else b"") + content)
+def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
+    """Keep the licences in the archives; notes of the same name are joined."""
+    for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
+        for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
+            with (folder / Path(name).name).open("ab") as note:
+                note.write((b"\n\n" if note.tell() else b"") + content)
 
 
 def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
+    """Write the origin of the corpus, for programs and for people."""
     downloads = [
-        {"url": each.url, "bytes": path.stat().st_size, "sha256": digest(path), "expected": each.checksum}
-        for each, path in paths.items()
+        {"url": file.url, "bytes": path.stat().st_size, "sha256": digest(path), "expected": file.checksum}
+        for file, path in paths.items()
     ]
     today = datetime.now(UTC).date().isoformat()
-    facts = {
-        "corpus": corpus.name,
-        "title": corpus.title,
-        "languages": corpus.languages,
-        "licence": corpus.licence,
-        "homepage": corpus.homepage,
-        "cite": corpus.cite,
-        "recipe": corpus.recipe,
-        "pairs": fetched.pairs,
-        "repaired": fetched.repaired,
-        "fetched": today,
-        "downloads": downloads,
-    }
-    (fetched.folder / FACTS).write_text(to_json(facts), encoding="utf-8")
+    facts = corpus._asdict() | {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
+    facts = {name: value for name, value in facts.items() if name not in ("name", "splits")}
+    (fetched.folder / FACTS).write_text(to_json(facts | {"fetched": today, "downloads": downloads}), encoding="utf-8")
     lines = [
         f"# {corpus.title}",
         "",
         f"Licence: {corpus.licence}",
         *([f"Homepage: {corpus.homepage}"] if corpus.homepage else []),
-        *([f"To be cited: {corpus.cite}"] if corpus.cite else []),
+        *([f"Cite: {corpus.cite}"] if corpus.cite else []),
         "",
         f"Fetched as `{corpus.name}` on {today}. Taken out of archives and mark-up, and joined in this order:",
         "",
-        *(f"* {split}: {fetched.pairs[split]:,} pairs: {_origin(parts)}" for split, parts in corpus.splits.items()),
+        *(f"* {split}: {fetched.pairs[split]:,} pairs: {_names(parts)}" for split, parts in corpus.splits.items()),
         "",
         "From:",
         "",
-        *(f"* {each['url']} ({each['bytes']:,} bytes, SHA-256 {each['sha256']})" for each in downloads),
+        *(f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads),
     ]
     if fetched.repaired:
-        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; they are U+FFFD now."]
+        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; these are U+FFFD now."]
     (fetched.folder / SOURCE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _origin(parts: tuple[Part, ...]) -> str:
+def _names(parts: tuple[Part, ...]) -> str:
     return ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)

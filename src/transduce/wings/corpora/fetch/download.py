@@ -1,14 +1,13 @@
-"""One file from somewhere else: begun again where it was interrupted, checked, and there whole or not at all.
+"""Resumable, verified, atomic download of one file.
 
-    www.example.org_a_corpus.tgz            the file, once it is whole and its checksum is right
-    www.example.org_a_corpus.tgz.part       what there is so far
-    www.example.org_a_corpus.tgz.part.json  of what: the address, and how the server tells versions apart
+    www.example.org_a_corpus.tgz              the file, complete and with the right checksum
+    www.example.org_a_corpus.tgz.3f9c….part   its beginning; 3f9c… stands for the version of the file on the server
 
 Proxies are those of the environment (https_proxy, no_proxy).
 """
 
+import hashlib
 import http.client
-import json
 import os
 import re
 import shutil
@@ -20,257 +19,209 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from transduce.system.errors import UserError
-from transduce.system.files import digest, is_full, write_text
+from transduce.system.files import digest, write_error
 from transduce.system.journal import Display, Transfer, say
 from transduce.wings.corpora.fetch.table import Download
 
-TIMEOUT = 30.0  # seconds without a byte
-ATTEMPTS = 6  # one behind the other that bring nothing new
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds between them; doubled each time
-SHORT = 1.0  # seconds; what takes no longer shows no progress
-BLOCK = 1 << 18
-PASSING = {408, 425, 429, 500, 502, 503, 504}  # what a server says that may say something else a little later
-PARTIAL, UNSATISFIABLE = 206, 416
-LARGEST_ANSWER = 1 << 24  # bytes, of an index
-LONGEST_NAME = 200  # characters; with what is added to them, most file systems take 255
+TIMEOUT_SECONDS = 30.0  # without a byte
+MAX_FAILURES = 6  # consecutive, without progress
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
+QUIET_SECONDS = 1.0  # before progress is shown
+READ_BYTES = 1 << 18
+TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
+MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
+MAX_NAME_LENGTH = 200  # most file systems allow 255, with the suffix
+UNKNOWN_VERSION = ".unknown.part"  # a partial file that can't be continued
+PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
+HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
 Answer = TypeVar("Answer")
 
 
-class _PassingError(Exception):
-    """An attempt that can be repeated."""
-
-
-class _Known(NamedTuple):
-    """What a partial file is part of; a validator is an ETag or a date, by which a server knows its versions."""
-
-    url: str
-    validator: str
-    total: int  # bytes; 0: unknown
+class _TransientError(Exception):
+    """A failure after which another attempt may succeed."""
 
 
 def download(wanted: Download, folder: Path) -> Path:
-    """The file, in `folder`: what is there already is used, what is there in part is completed.
+    """Download a file to `folder`, unless it is there; a partial file is continued.
 
-    Raises UserError if it can't be had, or is not what its checksum says; then it is removed.
+    Raises UserError if it can't be downloaded, or if its checksum is wrong; then it is removed.
     """
     path = folder / file_name(wanted.url)
     if path.exists():
         _check(wanted, path)
         return path
-    part = path.with_name(path.name + ".part")
     with Display() as display:
-        _repeat(lambda: _continue(wanted, part, display), wanted.url, lambda: _size(part))
+        part = _retry(lambda: _attempt(wanted, path, display), wanted.url, lambda: _size(_partial(path)))
     _check(wanted, part)
-    part.rename(path)
-    _note_of(part).unlink(missing_ok=True)
-    return path
+    return part.rename(path)
 
 
 def read_address(url: str) -> bytes:
-    """The answer to a short question; raises UserError if there is none."""
+    """A short answer in memory; raises UserError if there is none."""
 
-    def ask() -> bytes:
-        with _open(urllib.request.Request(url, headers=_headers())) as answer:
-            return bytes(answer.read(LARGEST_ANSWER))
+    def attempt() -> bytes:
+        with _open(urllib.request.Request(url, headers=HEADERS)) as answer:
+            return bytes(answer.read(MAX_ANSWER_BYTES))
 
-    return _repeat(ask, url, lambda: 0)
+    return _retry(attempt, url, lambda: 0)
 
 
 def file_name(url: str) -> str:
-    """What a download is called: its address, as one name that any file system can hold."""
+    """The address as a name that every file system allows."""
     address = urlsplit(url)
     name = f"{address.netloc}{address.path}" + (f"?{address.query}" if address.query else "")
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-LONGEST_NAME:].lstrip(".")
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-MAX_NAME_LENGTH:].lstrip(".")
 
 
-def _repeat(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
-    """Try until it succeeds or nothing new comes; raises UserError if the server says no, or too often nothing."""
+def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
+    """Repeat an attempt after transient failures; raises UserError for others, and after too many without progress."""
     failures = 0
     while True:
-        before = progress()
+        before, wait = progress(), 0.0
         try:
             return attempt()
-        except _PassingError as error:
-            failures = 0 if progress() > before else failures + 1
-            reason, wait = str(error), 0.0
+        except _TransientError as error:
+            reason = str(error)
         except urllib.error.HTTPError as error:
-            reason, wait = " ".join(f"it answers {error.code} {error.reason}".split()), _asked_to_wait(error)
-            error.close()
-            if error.code not in PASSING:
+            with error:
+                reason = " ".join(f"it answers {error.code} {error.reason}".split())
+                seconds = error.headers.get("Retry-After", "") if error.headers else ""
+            if error.code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
-            failures += 1
-        except (ValueError, http.client.InvalidURL) as error:  # of this address, or of one that it leads to
+            wait = float(seconds) if seconds.isdecimal() else 0.0
+        except (ValueError, http.client.InvalidURL) as error:  # this address, or one that it redirects to
             raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise UserError(
-                    f"{url} can't be fetched: its certificate is refused ({cause.verify_message})."
+                    f"{url} can't be fetched: its certificate is invalid ({cause.verify_message})."
                 ) from None
-            failures = 0 if progress() > before else failures + 1
-            reason, wait = _reason(cause), 0.0
-        if failures >= ATTEMPTS:
-            raise UserError(f"{url} can't be fetched: {reason}, {failures} times; try again later, it will go on.")
-        wait = min(max(wait, FIRST_WAIT * 2 ** max(failures - 1, 0)), LONGEST_WAIT)
+            silent = f"nothing came for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
+            reason = silent or str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
+        failures = 0 if progress() > before else failures + 1
+        if failures >= MAX_FAILURES:
+            raise UserError(
+                f"{url} can't be fetched: {reason}, {failures} times. Run the same command later to resume."
+            )
+        wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         say(f"{url}: {reason}; again in {wait:,.0f} s")
         time.sleep(wait)
 
 
-def _continue(wanted: Download, part: Path, display: Display) -> None:
-    """One attempt: ask for what is missing, or for everything if that can't be told apart from another version."""
-    known = _read_note(part)
-    size = _size(part)
-    goes_on = size > 0 and known is not None and known.url == wanted.url and bool(known.validator or wanted.checksum)
-    headers = _headers()
-    if goes_on and known:
-        headers["Range"] = f"bytes={size}-"
-        if known.validator:
-            headers["If-Range"] = known.validator
+def _attempt(wanted: Download, path: Path, display: Display) -> Path:
+    """Ask for the missing bytes and write them; returns the partial file when it is complete."""
+    part = _partial(path)
+    size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
+    request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
     try:
-        answer = _open(urllib.request.Request(wanted.url, headers=headers))
+        answer = _open(request)
     except urllib.error.HTTPError as error:
-        if error.code != UNSATISFIABLE or not goes_on:
+        if error.code != RANGE_NOT_SATISFIABLE or not size:
             raise
-        error.close()
-        if error.headers.get("Content-Range", "") == f"bytes */{size}":
-            return  # all of it was there
+        with error:
+            if error.headers.get("Content-Range", "") == f"bytes */{size}":
+                return part
         part.unlink()
-        raise _PassingError("what is there is not part of it, it is begun anew") from None
+        raise _TransientError("the file has changed; it is fetched again") from None
     with answer:
-        offset, total = _place(answer)
-        now = _Known(wanted.url, _validator(answer.headers), total)
-        if offset and (offset != size or not known or not _same(known, now)):
+        offset, total = _range(answer)
+        version = path.with_name(path.name + _suffix(wanted, answer, total))
+        if offset and (offset, version) != (size, part):
             part.unlink()
-            raise _PassingError("the file has changed, it is begun anew")
-        _check_room(part, total - size)
-        with _writing(part):
+            raise _TransientError("the file has changed; it is fetched again")
+        needed, free = total - _size(part), shutil.disk_usage(path.parent).free
+        if needed > free:
+            raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free; make room.")
+        with _disk(version):
             if not offset:
-                part.unlink(missing_ok=True)  # first: a kill between the two must not put a new note to an old part
-            write_text(_note_of(part), json.dumps(now))
-            file = part.open("ab", buffering=0)  # what has come shall not come again
+                part.unlink(missing_ok=True)
+            file = version.open("ab", buffering=0)  # unbuffered: whatever has arrived is kept
         with file:
-            _receive(answer, file, part, offset, total, display)
+            _receive(answer, file, version, offset, total, display)
+    return version
 
 
-def _check_room(part: Path, needed: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
-        raise UserError(f"There is no room for {part}: {needed:,} bytes are to come, {free:,} are free; make room.")
-
-
-def _receive(answer: Any, file: FileIO, part: Path, offset: int, total: int, display: Display) -> None:
-    """Write what comes behind `offset`; raises _PassingError if it ends before `total`."""
+def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
+    """Write the bytes from `offset` on; raises _TransientError if they end before or after `total`."""
     began, done = time.monotonic(), offset
-    while block := answer.read1(BLOCK):
-        with _writing(part):
+    while block := answer.read1(READ_BYTES):
+        with _disk(path):
             written = file.write(block)
-            while written < len(block):  # as on a disk that is nearly full
+            while written < len(block):  # on a disk that is nearly full
                 written += file.write(block[written:])
         done += len(block)
-        if (seconds := time.monotonic() - began) > SHORT:
-            display.show(Transfer(part.stem, done, total, (done - offset) / seconds))
-    with _writing(part):
+        if (seconds := time.monotonic() - began) > QUIET_SECONDS:
+            display.show(Transfer(path.stem, done, total, (done - offset) / seconds))
+    with _disk(path):
         os.fsync(file.fileno())
-    if total and done < total:
-        raise _PassingError(f"the connection ended after {done:,} of {total:,} bytes")
-    if total and done > total:
-        raise _PassingError("more came than was announced")
+    if total and done != total:
+        raise _TransientError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 @contextmanager
-def _writing(part: Path) -> Iterator[None]:
-    """Tell what is wrong with the disk apart from what is wrong with the network."""
+def _disk(path: Path) -> Iterator[None]:
+    """Tell errors of the disk from those of the network, which may pass."""
     try:
         yield
     except OSError as error:
-        if is_full(error):
-            raise UserError(f"There is no room for {part} ({error}); make room, and it goes on from there.") from error
-        raise UserError(f"{part} can't be written: {error.strerror}; choose another place.") from error
+        raise write_error(path, 0, error) from error
+
+
+def _partial(path: Path) -> Path:
+    """The partial file of a download, or a name for one."""
+    parts = (each for each in path.parent.iterdir() if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name)))
+    return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
+
+
+def _suffix(wanted: Download, answer: Any, total: int) -> str:
+    """The end of the partial file's name: a digest of the server's mark of this version."""
+    tag = answer.headers.get("ETag", "")
+    mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
+    if not mark and not wanted.checksum:
+        return UNKNOWN_VERSION
+    return f".{hashlib.sha256(f'{wanted.url} {mark or total}'.encode()).hexdigest()[:16]}.part"
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _place(answer: Any) -> tuple[int, int]:
-    """Where in the file the answer begins, and how long the file is (0: unknown)."""
-    if answer.status != PARTIAL:
+def _range(answer: Any) -> tuple[int, int]:
+    """The offset of the answer in the file, and the length of the file (0: unknown)."""
+    if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
     match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", answer.headers.get("Content-Range", ""))
     if not match:
-        raise _PassingError("it doesn't say which part of the file it sends")
+        raise _TransientError("it doesn't say which part of the file it sends")
     return int(match[1]), int(match[2]) + 1 if match[3] == "*" else int(match[3])
 
 
-def _validator(headers: Any) -> str:
-    """What If-Range takes: a strong ETag, else a date."""
-    tag = headers.get("ETag", "")
-    return tag if tag.startswith('"') else headers.get("Last-Modified", "")
-
-
 def _check(wanted: Download, path: Path) -> None:
-    """Raise UserError, and remove the file, if it is not what the table says."""
-    if not wanted.checksum:
-        return
+    """Raise UserError, and remove the file, if its checksum is wrong."""
     algorithm, _, expected = wanted.checksum.partition(":")
-    if (found := digest(path, algorithm)) == expected:
+    if not expected or (actual := digest(path, algorithm)) == expected:
         return
     with path.open("rb") as file:
-        page = file.read(256).lstrip().lower().startswith((b"<!doctype html", b"<html"))
+        is_page = file.read(256).lstrip().lower().startswith((b"<!doctype html", b"<html"))
     size = path.stat().st_size
     path.unlink()
-    _note_of(path).unlink(missing_ok=True)
-    hint = (
-        "it is a web page: does a proxy want to be asked first?"
-        if page
-        else "fetch it again, or look for what changed."
-    )
+    page, other = "it is a web page: does a proxy ask for a login?", "fetch it again, or check what has changed."
     raise UserError(
-        f"{wanted.url} is not what the table expects: its {algorithm} is {found}, not {expected} "
-        f"({size:,} bytes, removed); {hint}"
+        f"{wanted.url} is not the file of the table: its {algorithm} is {actual} instead of {expected} "
+        f"({size:,} bytes, removed); {page if is_page else other}"
     )
-
-
-def _same(before: _Known, now: _Known) -> bool:
-    """Whether two answers are about the same version, whatever the server makes of If-Range."""
-    sizes, validators = {before.total, now.total} - {0}, {before.validator, now.validator} - {""}
-    return len(sizes) <= 1 and len(validators) <= 1
-
-
-def _note_of(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
-
-
-def _read_note(part: Path) -> _Known | None:
-    try:
-        return _Known(*json.loads(_note_of(part).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def _headers() -> dict[str, str]:
-    return {"User-Agent": "transduce", "Accept-Encoding": "identity"}
-
-
-def _reason(error: object) -> str:
-    if isinstance(error, TimeoutError):
-        return f"nothing came for {TIMEOUT:.0f} s"
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
-
-
-def _asked_to_wait(error: urllib.error.HTTPError) -> float:
-    asked = error.headers.get("Retry-After", "") if error.headers else ""
-    return float(asked) if asked.isdecimal() else 0.0
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """To another host, yes; not to files, FTP, or from an encrypted to an open connection."""
+    """Redirects to other hosts, but not from https to http."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("https", "http")
@@ -280,16 +231,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """The answer of a server; only the protocols that are named here are spoken."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPDefaultErrorHandler,
-        urllib.request.HTTPErrorProcessor,
-        urllib.request.UnknownHandler,
-        _Redirects,
-    ):
-        opener.add_handler(handler())
-    return opener.open(request, timeout=TIMEOUT)
+    """The answer of a server. Only http and https are spoken: the table and `_Redirects` allow no other addresses."""
+    return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)

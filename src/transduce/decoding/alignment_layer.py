@@ -1,0 +1,105 @@
+"""The attention by which words are aligned: where a model looks in the source for each token of a translation.
+
+Not every layer of the decoder shows it. The layer that does is chosen without aligned text, by the mutual information
+of the pieces that it links, over pairs that training held out.
+
+b = sentences, s = source positions, t = target positions.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor, nn
+
+from transduce import model_folder
+from transduce.model.batch import Batch, Ids, make_batch
+from transduce.model.recording import recording
+from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation.prepare import VALID
+from transduce.text.pairs import Pair, read_pairs
+from transduce.tokens.tokenizer import Tokenizer
+
+ALIGNMENT_LAYER = "alignment_layer"  # in metrics.json: the layer, from 0, whose attention aligns words
+MAX_PAIRS = 512  # by which the layer is chosen
+BATCH_SENTENCES = 32
+SINGLE_COUNT = 0.1  # for pairs that are linked once, which say little, instead of 0
+
+
+@torch.inference_mode()
+def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
+    """Of each layer of the decoder (b, t, s): the mean of its heads, when the token of tgt_out was predicted.
+
+    An empty list for a model that does not attend to the source.
+    """
+    with recording() as record:
+        model.eval()(batch.src, batch.tgt_in)
+    # Recurrent models attend once for every position.
+    return [
+        torch.cat(maps, dim=2).float().mean(dim=1) for each in source_attentions(model) if (maps := record.of(each))
+    ]
+
+
+def source_attentions(model: Seq2Seq) -> list[nn.Module]:
+    """The attention over the source in each layer of the decoder; none in some families."""
+    return [module for name, module in model.named_modules() if name.endswith("source_attention")]
+
+
+def alignment_layer(model: model_folder.Bundle) -> int:
+    """The recorded layer, else the one chosen on held-out pairs, else a guess."""
+    metrics = model.folder / model_folder.METRICS
+    recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
+    if ALIGNMENT_LAYER in recorded:
+        return int(recorded[ALIGNMENT_LAYER])
+    held_out = model.folder / model_folder.DATA / VALID
+    if held_out.is_file() and held_out.stat().st_size:
+        return choose_layer(model.model, model.tokenizer, list(islice(read_pairs([str(held_out)]), MAX_PAIRS)))
+    return guess_layer(model.config.model.num_decoder_layers)
+
+
+def guess_layer(num_layers: int) -> int:
+    """The last layer but one, and of two the last: nearly the best one of most models."""
+    return min(num_layers - 1, max(num_layers - 2, 1))
+
+
+def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
+    """The layer with the most informative links: of each target piece to the source piece that it attended to most."""
+    sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
+    targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
+    links = piece_links(model, sources, targets)
+    return max(range(len(links)), key=lambda layer: information(links[layer]), default=0)
+
+
+def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
+    """Of each layer, how often which (source, target) pieces are linked; pairs too long for the model are left out."""
+    device = next(model.parameters()).device
+    positions = model.max_positions or math.inf
+    fitting = [i for i in range(len(sources)) if len(sources[i]) and max(len(sources[i]), len(targets[i])) < positions]
+    fitting.sort(key=lambda i: len(targets[i]))
+    counts: list[Counter[tuple[int, int]]] = []
+    for start in range(0, len(fitting), BATCH_SENTENCES):
+        indices = fitting[start : start + BATCH_SENTENCES]
+        batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices])
+        layers = source_attention(model, batch.to(device))
+        counts = counts or [Counter() for _ in layers]
+        for links, weights in zip(counts, layers, strict=True):
+            for i, attention in zip(indices, weights, strict=True):
+                best = attention[: len(targets[i]), : len(sources[i])].argmax(dim=-1).tolist()
+                links.update((int(sources[i][s]), int(t)) for s, t in zip(best, targets[i], strict=True))
+    return counts
+
+
+def information(links: Counter[tuple[int, int]]) -> float:
+    """The mutual information of linked pieces, in nats; each link is judged by the others of the same two pieces."""
+    source, target = Counter[int](), Counter[int]()
+    for (s, t), count in links.items():
+        source[s] += count
+        target[t] += count
+    total = links.total()
+    return sum(
+        count * math.log(max(count - 1, SINGLE_COUNT) * total / (source[s] * target[t]))
+        for (s, t), count in links.items()
+    ) / max(total, 1)

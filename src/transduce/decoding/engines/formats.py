@@ -1,0 +1,86 @@
+"""Which formats can express which models: one table, for exports and for the engine CTranslate2."""
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from transduce.config.schema import RunConfig
+from transduce.decoding.types import Refusal
+from transduce.system.errors import UserError
+from transduce.text.tree_symbols import are_of_trees
+
+JOINT_VOCABULARY = "tokenizer.model"  # of a model folder, where one SentencePiece model serves both sides
+Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+class Values(NamedTuple):
+    """The values of an option that each format can express; None: any."""
+
+    ctranslate2: tuple[Any, ...] | None
+    argos: tuple[Any, ...] | None
+    huggingface: tuple[Any, ...] | None
+    onnx: tuple[Any, ...] | None
+
+
+ZERO = (0,)
+#                              ctranslate2       argos             huggingface       onnx
+VALUES_BY_OPTION = {
+    "model.kind":              Values(*4 * [("transformer",)]),
+    "model.experts":           Values(*4 * [ZERO]),
+    "model.window":            Values(*4 * [ZERO]),
+    "model.attention":         Values(("scaled",),      ("scaled",),      ("scaled",),      ("scaled", "dot")),
+    "model.d_k":               Values(ZERO,             ZERO,             ZERO,             None),
+    "model.d_v":               Values(ZERO,             ZERO,             ZERO,             None),
+    "model.norm":              Values(None,             None,             ("post",),        None),
+    "model.positions":         Values(None,             None,             ("sinusoidal",),  None),
+    "model.source_vocab_size": Values(None,             ZERO,             None,             None),
+}  # fmt: skip
+REASONS_BY_OPTION = {
+    "model.kind": "it supports Transformers only, not model.kind = {}",
+    "model.experts": "it does not support experts (model.experts)",
+    "model.source_vocab_size": "it has one vocabulary for both sides (data.joint)",
+}
+
+
+def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
+    """Why a format can't express a model with these options; None if it can."""
+    for name, values in VALUES_BY_OPTION.items():
+        allowed, value = getattr(values, form), _value(config, name)
+        if allowed is not None and value not in allowed:
+            return Refusal(REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value))
+    return None
+
+
+def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
+    """The same for the model of a folder with its tokenizer."""
+    if config.data.symbols and makes_trees(folder):
+        return Refusal("it makes trees, by a search of its own: `transduce parse`")
+    if refusal := refuse_config(form, config):
+        return refusal
+    if form == "argos" and not (folder / JOINT_VOCABULARY).exists():
+        reason = f"it has one SentencePiece model for both sides, and {folder / JOINT_VOCABULARY} is missing"
+        return Refusal(reason)
+    return None
+
+
+def formats(folder: Path, config: RunConfig) -> list[Format]:
+    """The formats that the finished model of a folder can be exported to."""
+    return [form for form in FORMATS if refuse(form, folder, config) is None]
+
+
+def makes_trees(folder: Path) -> bool:
+    """Whether the targets are linearised trees; not with a damaged vocabulary, which is reported elsewhere."""
+    from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
+
+    try:
+        return are_of_trees(Tokenizer.load(folder).target_symbols().values())
+    except UserError:
+        return False
+
+
+def _value(config: RunConfig, name: str) -> Any:
+    """The value of an option; the usual width of a head counts as 0, which means the same."""
+    section, key = name.split(".")
+    value = getattr(getattr(config, section), key)
+    usual = config.model.d_model / config.model.num_heads
+    return 0 if key in ("d_k", "d_v") and value == usual else value

@@ -1,0 +1,138 @@
+"""Attention other than that of section 3.2: to the nearest keys only (section 4), and additive (section 3.2.1).
+
+b = sentences, h = heads, t = query positions, s = key positions, n = positions of self-attention, d = channels of a
+head.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config.schema import ModelConfig
+from transduce.model.attention import MultiHeadAttention
+from transduce.model.recording import records_attention
+
+
+def attend_nearby(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> Tensor:
+    """Attention to the keys less than `window` positions away, in time and memory O(n window) instead of O(n^2).
+
+    q, k, v (b, h, n, d), mask (b, 1, 1, n) of the keys -> (b, h, n, d). Positions are cut into blocks of `window`. The
+    queries of a block meet its keys, those of the block before and, unless causal, those of the block after. The
+    result is undefined for a query whose keys are all masked.
+    """
+    b, h, n, _ = q.shape
+    after = 0 if causal else 1
+    rest = -n % window
+    blocks = (n + rest) // window
+
+    def cut(x: Tensor) -> Tensor:
+        """(b, h, n, d) -> (b * h, blocks, 2 or 3 windows, d)."""
+        x = F.pad(x, (0, 0, window, rest + after * window)).flatten(0, 1)
+        return x.unfold(1, (2 + after) * window, window).transpose(-2, -1)
+
+    query = torch.arange(blocks * window, device=q.device).view(1, blocks, window, 1)
+    key = F.pad(torch.arange(n, device=q.device), (window, rest + after * window), value=-1)
+    key = key.unfold(0, (2 + after) * window, window)[None, :, None, :]  # (1, blocks, 1, keys)
+    near = ((query - key) < window) & ((query >= key) if causal else (key - query < window)) & (key >= 0)
+    if mask is not None:
+        keys = F.pad(mask[:, 0, 0], (window, rest + after * window)).unfold(1, (2 + after) * window, window)
+        near = (near & keys[:, :, None, :]).repeat_interleave(h, dim=0)
+    near = near | ~near.any(dim=-1, keepdim=True)  # the softmax of nothing is not a number
+    q = F.pad(q, (0, 0, 0, rest)).flatten(0, 1).unflatten(1, (blocks, window))
+    y = F.scaled_dot_product_attention(q, cut(k), cut(v), near, dropout, scale=scale)
+    return y.flatten(1, 2)[:, :n].unflatten(0, (b, h))
+
+
+def window_mask(
+    t: int,
+    s: int,
+    window: int,
+    causal: bool = True,
+    device: torch.device | None = None,
+    valid: Tensor | None = None,
+) -> Tensor:
+    """(t, s): the queries are the last t of s positions, and each attends to keys less than `window` away.
+
+    causal: to none that follow it. valid (b, 1, 1, s): not to padding either, so that the mask is (b, 1, t, s); every
+    query attends to itself all the same, for the softmax of nothing is not a number.
+    """
+    query = torch.arange(s - t, s, device=device)[:, None]
+    key = torch.arange(s, device=device)
+    mask = (query - key).abs() < window
+    if causal:
+        mask = mask & (key <= query)
+    return mask if valid is None else valid & mask | (query == key)
+
+
+class RestrictedAttention(MultiHeadAttention):
+    """Self-attention to the keys less than `model.window` positions away."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__(config)
+        self.window = config.window
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s) of the keys, or causal -> (b, h, t, d_v)."""
+        t, s = q.size(2), k.size(2)
+        if t < s:  # a step of decoding: the keys before the window are not needed
+            s = min(s, t + self.window - 1)
+            k, v = k[:, :, -s:], v[:, :, -s:]
+        if causal and t == 1:
+            return super().attend(q, k, v, mask, False)
+        if self.fused and t == s > 2 * self.window and not records_attention():
+            dropout = self.dropout if self.training else 0.0
+            return attend_nearby(q, k, v, self.window, mask, causal=causal, dropout=dropout, scale=self.scale)
+        return super().attend(q, k, v, window_mask(t, s, self.window, causal, q.device, mask), False)
+
+
+class Additive(nn.Module):
+    """v tanh(q + k), with a v for each head: the attention function of Bahdanau et al. (2015)."""
+
+    def __init__(self, num_heads: int, d_k: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_heads, d_k))
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Xavier's uniform initialisation."""
+        nn.init.xavier_uniform_(self.weight, generator=generator)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        """q (b, h, t, d_k), k (b, h, s, d_k) -> scores (b, h, t, s)."""
+        sums = (q[:, :, :, None] + k[:, :, None]).tanh()  # (b, h, t, s, d_k)
+        return torch.einsum("bhtsd,hd->bhts", sums, self.weight)
+
+
+class AdditiveAttention(MultiHeadAttention):
+    """Heads with additive scores instead of dot products."""
+
+    fused = False
+
+    def __init__(self, config: ModelConfig):
+        super().__init__(config)
+        self.additive = Additive(self.num_heads, config.d_k or config.d_model // self.num_heads)
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
+        scores: Tensor = self.additive(q, k)
+        return scores
+
+
+class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
+    """Additive scores of the keys less than `model.window` positions away."""
+
+
+def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
+    """The attention that model.attention and, for self-attention, model.window name."""
+    if to_self and config.window:
+        return (RestrictedAdditiveAttention if config.attention == "additive" else RestrictedAttention)(config)
+    return (AdditiveAttention if config.attention == "additive" else MultiHeadAttention)(config)

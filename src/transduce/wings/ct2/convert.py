@@ -1,0 +1,138 @@
+"""A Transformer in the format of CTranslate2, an engine for CPUs (extra `fast`).
+
+For our own use ids stand for themselves there: the pieces of its vocabularies are their numbers, so that no piece can
+be taken for another. Others, who have CTranslate2 and SentencePiece alone, expect the real pieces.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
+from transduce.model.attention import MultiHeadAttention
+from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model.transformer import Transformer
+from transduce.wings.ct2.engine import SHORTLIST_FILE, max_positions
+from transduce.wings.ct2.shortlist import Shortlist
+
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
+NEVER = -1e4  # added to the logit of what no search of ours proposes; float16 has it, too
+
+
+class Pieces(NamedTuple):
+    """The vocabularies by id."""
+
+    source: list[str]
+    target: list[str]
+
+
+def convert(
+    model: Seq2Seq,
+    config: ModelConfig,
+    folder: Path,
+    compute_type: str,
+    alignment_layer: int = -1,
+    *,
+    pieces: Pieces | None = None,
+) -> None:
+    """Write the model into a folder; compute_type: one of CTranslate2's, such as "int8" or "float32".
+
+    alignment_layer: whose attention it returns. pieces: for others. It adds the end of a source itself then, and PAD,
+    BOS and UNK never come out.
+    """
+    from ctranslate2.specs import TransformerSpec, common_spec
+
+    assert isinstance(model, Transformer)
+    spec = TransformerSpec.from_config(
+        (config.num_encoder_layers, config.num_decoder_layers),
+        config.num_heads,
+        pre_norm=config.norm == "pre",
+        activation=common_spec.Activation[ACTIVATIONS[config.activation]],
+        alignment_layer=alignment_layer,
+        alignment_heads=config.num_heads,  # of which it takes the mean
+    )
+    source = model.source_embedding or model.embedding
+    spec.encoder.embeddings[0].weight = _array(source.weight)
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
+    # The engine's own table has the sines in one half of the channels and the cosines in the other.
+    length = max_positions(config)
+    spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
+    spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
+    for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
+        for layer_spec, layer in zip(side.layer, stack, strict=True):
+            assert isinstance(layer, EncoderLayer | DecoderLayer)
+            _fill_layer(layer_spec, layer)
+    if config.norm == "pre":
+        _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
+        _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
+    if pieces or model.output_bias is not None:
+        spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
+    spec.config.add_source_eos = pieces is not None
+    pieces = pieces or Pieces(
+        *([str(token) for token in range(len(each.weight))] for each in (source, model.embedding))
+    )
+    spec.register_source_vocabulary(pieces.source)
+    spec.register_target_vocabulary(pieces.target)
+    spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
+    spec.config.eos_token, spec.config.unk_token = pieces.target[EOS], pieces.target[UNK]
+    spec.validate()
+    spec.optimize(quantization=None if compute_type == "float32" else compute_type)
+    spec.save(str(folder))
+
+
+def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
+    """Beside a converted model whose pieces are numbers: what `use_vmap` lets it choose from.
+
+    The engine adds BOS, EOS and UNK; PAD must be there, too, since the search forbids it by its place among the rest.
+    """
+    rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
+    lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
+    (folder / SHORTLIST_FILE).write_text("".join(lines), encoding="ascii")
+
+
+def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
+    """(v,) what is added to the logits, which keeps PAD, BOS and UNK from coming out if `forbid`."""
+    weight = model.embedding.weight
+    bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
+    if forbid:
+        bias[[PAD, BOS, UNK]] = NEVER
+    return bias
+
+
+def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    norms = iter(layer.residual)
+    _fill_attention(spec.self_attention, layer.attention, next(norms), fused=True)
+    if isinstance(layer, DecoderLayer):
+        _fill_attention(spec.attention, layer.source_attention, next(norms), fused=False)
+    assert isinstance(layer.feed_forward, FeedForward)
+    _fill_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    _fill_linear(spec.ffn.linear_1, layer.feed_forward.out)
+    _fill_norm(spec.ffn.layer_norm, next(norms))
+
+
+def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, fused: bool) -> None:
+    if fused:
+        _fill_linear(spec.linear[0], attention.query, attention.key, attention.value)
+    else:
+        _fill_linear(spec.linear[0], attention.query)
+        _fill_linear(spec.linear[1], attention.key, attention.value)
+    _fill_linear(spec.linear[-1], attention.out)
+    _fill_norm(spec.layer_norm, residual)
+
+
+def _fill_linear(spec: Any, *layers: nn.Module) -> None:
+    weights, biases = zip(*([layer.weight, layer.bias] for layer in layers), strict=True)
+    spec.weight, spec.bias = _array(torch.cat(weights)), _array(torch.cat(biases))
+
+
+def _fill_norm(spec: Any, norm: nn.Module) -> None:
+    layer = norm.norm if isinstance(norm, Residual) else norm
+    assert isinstance(layer, nn.LayerNorm)
+    spec.gamma, spec.beta = _array(layer.weight), _array(layer.bias)
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().float().cpu().numpy().copy()  # what it becomes is changed in place

@@ -1,0 +1,254 @@
+"""CTranslate2 on a CPU: Transformers, several times as fast as our own search (extra `fast`).
+
+An engine is built at its first use (see `build.py`), kept in a cache, and opened from there without torch:
+
+    $XDG_CACHE_HOME/transduce/engines/<digest>/    model.bin  config.json  …  check.json  manifest.json
+
+The digest includes that of the model's manifest, so that another model never finds it. The model folder is not written.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, length_penalty
+from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
+from transduce.system.errors import UserError
+from transduce.system.files import MANIFEST, digest, verify
+from transduce.system.journal import say
+from transduce.system.machine import cores, use_wide_registers
+from transduce.system.profiling import phase
+
+if TYPE_CHECKING:
+    from transduce.decoding.types import Weights
+
+PATIENCE = 1.25  # beams of complete hypotheses that end a search: 99 of 100 sentences come out as by ours, with one 98
+CHECK_FILE = "check.json"  # beside a converted model: how it compares with our own search
+CACHE_FORMAT = 2  # engines of another format are built again
+MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
+SHORTLIST_FILE = "vmap.txt"  # CTranslate2's name for the pieces that a search may choose from
+BUILD = "transduce.wings.ct2.build:build_and_open"  # loaded when an engine is built, for it needs torch
+Pieces = tuple[str, ...]  # ids, as CTranslate2 has them
+
+
+class EngineError(UserError):
+    """CTranslate2 can't run a converted model on this machine."""
+
+
+def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
+    """The engine of a model: from the cache, or built now.
+
+    If the user has named this engine, it is built even where it can't be kept.
+    """
+    if len(model.folders) > 1:
+        return Refusal("it is for one model, not an ensemble")
+    [folder] = model.folders
+    if find_spec("ctranslate2") is None:
+        return Refusal("it needs the package ctranslate2: pip install 'transduce[fast]'")
+    if not (folder / MANIFEST).exists():
+        return Refusal(f"the training of {folder} is not finished")
+    if model.device is not None and str(model.device) != "cpu":
+        return Refusal("it is for CPUs here")
+    try:
+        return _open(model, folder)
+    except (ImportError, OSError, UserError) as error:
+        refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
+    if not model.required:
+        say(f"There is no fast engine, {refusal.reason}")
+    return refusal
+
+
+def _open(model: ModelToOpen, folder: Path) -> "CTranslate2Engine | Refusal":
+    """Raises ImportError, OSError or UserError for what goes wrong while it is built or opened."""
+    if model.device is None and not model.required and has_gpu():
+        return Refusal("our own search uses the GPU")
+    place = cache_folder() / _key(folder, shortlist=model.config.decode.shortlist)
+    compute_type, threads = read_compute_type(place), model.threads or cores()
+    if compute_type is None:
+        built: CTranslate2Engine | Refusal = resolve_name(BUILD)(model, folder, place, threads)
+        return built
+    if not compute_type:
+        return Refusal("what it translates is worse than what our own search finds")
+    return CTranslate2Engine(place, compute_type, model.config.model, threads)
+
+
+def cache_folder() -> Path:
+    """The folder of all engines; raises UserError if the system knows no home for it."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+    except RuntimeError as error:
+        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
+
+
+def _key(folder: Path, *, shortlist: bool) -> str:
+    parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)] + ["shortlist"] * shortlist
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+
+
+def read_compute_type(place: Path) -> str | None:
+    """The compute type of a cached engine, "" if none was exact enough; None, and nothing is left, if it is damaged."""
+    try:
+        if place.exists():
+            verify(place, hashes=True)
+            return str(json.loads((place / CHECK_FILE).read_text(encoding="utf-8"))["compute_type"])
+    except (UserError, OSError, LookupError, TypeError, ValueError):
+        with contextlib.suppress(OSError):  # other processes may be doing the same
+            shutil.rmtree(place.rename(place.with_name(f".{place.name}.damaged-{os.getpid()}")))
+    return None
+
+
+def max_positions(config: ModelConfig) -> int:
+    """The longest sequence, EOS counted, that a converted model supports."""
+    return config.max_positions if config.positions == "learned" else MAX_POSITIONS
+
+
+def has_gpu() -> bool:
+    """Whether there is a CUDA device, which our own search would use."""
+    import ctranslate2
+
+    return bool(ctranslate2.get_cuda_device_count())
+
+
+class CTranslate2Engine:
+    """A converted model (see `convert.py`). It imports no torch, so a single line starts fast."""
+
+    def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
+        """config: of the converted model; threads: so many requests are searched at a time, each by one thread.
+
+        Raises EngineError if this machine can't compute in this type.
+        """
+        import ctranslate2
+
+        use_wide_registers()
+        has_shortlist = (folder / SHORTLIST_FILE).exists()
+        self.name = f"CTranslate2, {compute_type}{', shortlist' if has_shortlist else ''}"
+        self.max_positions: int | None = max_positions(config)
+        features: set[Feature] = {"attention", "positions"} if config.positions == "learned" else {"attention"}
+        self.supports = frozenset(features)
+        self._d_model = config.d_model
+        try:
+            self._translator = ctranslate2.Translator(
+                str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(str(error)) from None
+
+    def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
+        """Small requests, larger for wide models: products are fast with few rows, and all threads stay busy."""
+        hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
+        return min(512, hypotheses // config.beam_size)
+
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+        """CTranslate2 ends a beam by another rule than ours; its hypotheses are ranked by our score."""
+        with phase("search"):
+            jobs = self._start(requests, config)
+        for request, job in zip(requests, jobs, strict=True):
+            with phase("search"):
+                results = self._results(request, job, config)
+                n_best_lists = self._rank(request, results, config.length_penalty, n_best)
+            yield n_best_lists
+
+    def _start(self, requests: Sequence[Request], config: DecodeConfig) -> list[Any]:
+        """Searches that run in threads of their own, to be waited for."""
+        return [
+            self._translator.translate_batch(
+                [[*map(str, source), str(EOS)] for source in request.sources],
+                beam_size=config.beam_size,
+                num_hypotheses=config.beam_size,
+                length_penalty=config.length_penalty,
+                patience=PATIENCE,
+                return_scores=True,
+                max_input_length=0,
+                max_decoding_length=max(max(request.limits), 1),
+                min_decoding_length=0,
+                suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
+                use_vmap=config.shortlist,
+                asynchronous=True,
+            )
+            for request in requests
+        ]
+
+    def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
+        """The results of a request's searches.
+
+        A search runs to the largest limit of its request. Beyond a sentence's own limit it may have lost hypotheses
+        that ended before, so that a sentence that reaches its limit is searched again with it.
+        """
+        results, largest = [job.result() for job in jobs], max(request.limits)
+        reached: dict[int, list[int]] = {}
+        for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
+            if limit < largest and max(map(len, result.hypotheses)) >= limit:
+                reached.setdefault(limit, []).append(i)
+        for limit, places in reached.items():
+            part = Request(
+                [request.texts[i] for i in places], [request.sources[i] for i in places], [limit] * len(places)
+            )
+            [again] = self._start([part], config)
+            for i, job in zip(places, again, strict=True):
+                results[i] = job.result()
+        return results
+
+    def _rank(self, request: Request, results: list[Any], alpha: float, n_best: int) -> NBestLists:
+        """The best hypotheses by our score."""
+        log_probs: list[dict[Pieces, float]] = []  # of each sentence by its hypotheses
+        cut: dict[tuple[int, Pieces], None] = {}
+        for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
+            log_probs.append({})
+            for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+                if len(pieces) < limit:
+                    log_probs[i][tuple(pieces)] = (
+                        score * (len(pieces) + 1) ** alpha
+                    )  # CTranslate2 divides by length ^ alpha
+                else:  # made to end there, as in our own search
+                    cut[i, tuple(pieces[:limit])] = None
+        if cut:
+            scored = self.log_probs([request.sources[i] for i, _ in cut], [list(map(int, pieces)) for _, pieces in cut])
+            for (i, pieces), log_prob in zip(cut, scored, strict=True):
+                log_probs[i][pieces] = log_prob
+        return [_best(each, alpha, n_best) for each in log_probs]
+
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """By forced decoding, as one batch."""
+        results = self._translator.score_batch(
+            [[*map(str, source), str(EOS)] for source in sources],
+            [[*map(str, target)] for target in targets],
+            max_input_length=0,
+        )
+        return [sum(result.log_probs) for result in results]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+        """By forced decoding, of the layer that the conversion chose.
+
+        The attention that a search with a beam returns (4.8) has a wrong first row.
+        """
+        results = self._translator.translate_batch(
+            [[*map(str, source), str(EOS)] for source in sources],
+            [[*map(str, target)] for target in targets],
+            beam_size=1,
+            return_attention=True,
+            max_input_length=0,
+            max_decoding_length=max(1, *map(len, targets)),
+            min_decoding_length=0,
+        )
+        attention = []
+        for source, target, result in zip(sources, targets, results, strict=True):
+            weights = np.array(result.attention[0], np.float32).reshape(-1, len(source) + 1)
+            attention.append(weights[: len(target), : len(source)])
+        return attention
+
+
+def _best(log_probs: dict[Pieces, float], alpha: float, n_best: int) -> list[Hypothesis]:
+    """The best of one sentence's hypotheses by our score."""
+    scores = {pieces: log_prob / length_penalty(len(pieces) + 1, alpha) for pieces, log_prob in log_probs.items()}
+    best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
+    return [Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best]

@@ -1,0 +1,35 @@
+"""The document job of `transduce translate`."""
+
+from transduce.commands.output import read_bytes, write_bytes
+from transduce.commands.translate import Call, Flags
+from transduce.model_folder import read_config
+from transduce.system.errors import UserError
+from transduce.system.journal import say
+from transduce.text.plain import suffixes
+from transduce.wings.documents.translate import translate_document
+
+
+def run(call: Call) -> None:
+    """Translate a document."""
+    call.check_output()
+    if suffixes(call.input)[1]:
+        raise UserError(f"{call.input} is a compressed document; unpack it first.")
+    if call.format.is_json or call.format.sentences:
+        raise UserError(
+            f"{call.input} is a document, which has one translation: "
+            "leave out --json, --alignment, --n-best and --sentences."
+        )
+    terms, content = call.read_glossary(), read_bytes(call.input)
+    data = read_config(call.models[0]).data
+    with call.translator() as translator:
+        document = translate_document(
+            translator, content, call.input, data.source, data.target, redo=call.redo, glossary=terms
+        )
+        write_bytes(call.output, document.content)
+    say(f"{document.texts:,} texts translated")
+    if not document.texts and not call.redo:
+        say("Every text in it has a translation; --redo translates them again.")
+    flags = Flags()
+    for line, text_flags in document.flagged:
+        flags.add(text_flags, line)
+    flags.say()

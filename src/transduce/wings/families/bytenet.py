@@ -1,0 +1,110 @@
+"""ByteNet (Kalchbrenner et al., 2016): dilated convolutions over the source and, on top of it, over the target.
+
+There is no attention: position t of the target sits on position t of the encoded source, which is made a little longer
+than the source for that. b = sentences, r = rows (hypotheses), s = source positions, u = unfolded ones, t = target
+positions, d = d_model / 2 channels inside a block.
+"""
+
+from typing import NamedTuple, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config.schema import PAD, ModelConfig
+from transduce.model.build import draw_convolution
+from transduce.model.dropout import Dropout
+from transduce.model.embedding import Embedding
+from transduce.model.seq2seq import Seq2Seq, State
+
+DILATIONS = (1, 2, 4, 8, 16)  # of a set of blocks
+EXPANSION = 6, 5  # unfolded positions, for so many source positions
+
+
+Length = TypeVar("Length", int, Tensor)
+
+
+class Unfolded(NamedTuple):
+    """The encoded source."""
+
+    source: Tensor  # (b, u, d_model), zeros behind the last unfolded position of each sentence
+
+
+class Block(nn.Module):
+    """x + W3 relu(conv(relu(W1 relu(x)))), normalised before each relu (figure 3 of the paper)."""
+
+    def __init__(self, config: ModelConfig, dilation: int):
+        super().__init__()
+        inner = config.d_model // 2
+        self.span = (config.kernel_size - 1) * dilation
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in (config.d_model, inner, inner))
+        self.enter, self.leave = nn.Linear(config.d_model, inner), nn.Linear(inner, config.d_model)
+        self.conv = nn.Conv1d(inner, inner, config.kernel_size, dilation=dilation)
+        self.dropout = Dropout(config.dropout)
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Variance 2 / inputs, as a ReLU needs it."""
+        draw_convolution(self.conv, 2, generator)
+
+    def before(self, x: Tensor) -> Tensor:
+        """(r, t, d_model) -> what the convolution reads (r, t, d)."""
+        return F.relu(self.norms[1](self.enter(F.relu(self.norms[0](x)))))
+
+    def after(self, x: Tensor, window: Tensor) -> Tensor:
+        """x (r, t, d_model), window (r, t + span, d) -> (r, t, d_model)."""
+        y = self.conv(window.transpose(1, 2)).transpose(1, 2)
+        return x + self.dropout(self.leave(F.relu(self.norms[2](y))))
+
+
+class ByteNet(Seq2Seq):
+    """State: the position reached (r,), and per block of the decoder the last `span` inputs of its convolution."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.embedding = Embedding(config.vocab_size, config.d_model)
+        self.source_embedding = (
+            Embedding(config.source_vocab_size, config.d_model) if config.source_vocab_size else None
+        )
+        self.dropout = Dropout(config.dropout)
+        self.encoder, self.decoder = (
+            nn.ModuleList(Block(config, DILATIONS[layer % len(DILATIONS)]) for layer in range(layers))
+            for layers in (config.num_encoder_layers, config.num_decoder_layers)
+        )
+        self.leave = nn.Linear(config.d_model, config.d_model)
+
+    def encode(self, src: Tensor) -> Unfolded:
+        """src (b, s) -> the unfolded source."""
+        mask = src != PAD
+        lengths, longest = _unfolded(mask.sum(1)), _unfolded(src.size(1))
+        real = (torch.arange(longest, device=src.device) < lengths[:, None])[..., None]  # (b, u, 1)
+        embed = self.source_embedding or self.embedding
+        x = F.pad(self.dropout(embed(src)) * mask[..., None], (0, 0, 0, longest - src.size(1)))
+        for block in map(_block, self.encoder):
+            left = block.span // 2
+            x = block.after(x, F.pad(block.before(x) * real, (0, 0, left, block.span - left)))
+        return Unfolded(x * real)
+
+    def decode(self, tgt: Tensor, memory: Unfolded, state: State = None) -> tuple[Tensor, State]:
+        """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
+        position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
+        start, length = int(position[0]), tgt.size(1)
+        source = memory.source[:, start : start + length]
+        source = F.pad(source, (0, 0, 0, length - source.size(1)))
+        x = self.dropout(self.embedding(tgt)) + source.repeat_interleave(len(tgt) // len(source), dim=0)
+        recent = []
+        for block, history in zip(map(_block, self.decoder), past, strict=True):
+            y = block.before(x)
+            window = F.pad(y, (0, 0, block.span, 0)) if history is None else torch.cat((history, y), dim=1)
+            recent.append(window[:, window.size(1) - block.span :])
+            x = block.after(x, window)
+        return self.embedding.logits(self.dropout(F.relu(self.leave(F.relu(x))))), (position + length, recent)
+
+
+def _unfolded(length: Length) -> Length:
+    """The next whole number, without the rounding errors that would make it depend on the batch."""
+    more, positions = EXPANSION
+    return (length * more + positions - 1) // positions
+
+
+def _block(module: nn.Module) -> Block:
+    return cast(Block, module)  # a list of modules forgets which they are

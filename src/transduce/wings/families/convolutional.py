@@ -1,0 +1,144 @@
+"""Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
+
+It departs from theirs in having no weight normalisation, not scaling the encoder's gradient by the number of
+attentions, one matrix for embeddings and output, and sinusoidal positions unless others are asked for; learned ones
+begin smaller than tokens, by sqrt(d_model).
+
+b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
+"""
+
+import math
+from typing import NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config.schema import PAD, ModelConfig
+from transduce.model.attention import attend_with_scores, dot_products
+from transduce.model.build import draw_convolution
+from transduce.model.dropout import Dropout
+from transduce.model.embedding import Embedding, make_positions
+from transduce.model.recording import record_attention
+from transduce.model.seq2seq import Memory, Seq2Seq, State
+
+ROOT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two
+# Deviation of embeddings at the start (section 3.5 of the paper). Dot products, which nothing divides here, begin small
+# by it, and attention even, as the factor sqrt(m) in SourceAttention takes for granted: otherwise sizes explode.
+DEVIATION = 0.1
+
+
+class Shape(NamedTuple):
+    """Of one layer."""
+
+    inputs: int
+    channels: int
+    kernel: int
+
+
+def shapes(config: ModelConfig, layers: int) -> list[Shape]:
+    """The layers of a stack: model.convolutions, or `layers` of d_model channels."""
+    sizes = [
+        (int(channels), int(kernel))
+        for count, channels, kernel in (text.split("x") for text in config.convolutions)
+        for _ in range(int(count))
+    ] or [(config.d_model, config.kernel_size)] * layers
+    inputs = [sizes[0][0], *(channels for channels, _ in sizes)]
+    return [Shape(before, *size) for before, size in zip(inputs, sizes, strict=False)]
+
+
+class GatedConvolution(nn.Module):
+    """A gated linear unit over a window of positions, without padding: whoever calls it gives the window."""
+
+    def __init__(self, shape: Shape, dropout: float):
+        super().__init__()
+        self.kernel = shape.kernel
+        self.conv = nn.Conv1d(shape.inputs, 2 * shape.channels, shape.kernel)
+        self.shortcut = nn.Linear(shape.inputs, shape.channels) if shape.inputs != shape.channels else nn.Identity()
+        self.dropout = Dropout(dropout)
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Variance 4 / inputs, as a gated linear unit needs it (section 3.5 of ConvS2S)."""
+        draw_convolution(self.conv, 4, generator)
+
+    def forward(self, window: Tensor) -> Tensor:
+        """(r, t + kernel - 1, inputs) -> (r, t, channels)."""
+        return F.glu(self.conv(self.dropout(window).transpose(1, 2)).transpose(1, 2), dim=-1)
+
+
+class SourceAttention(nn.Module):
+    """Of a decoder layer: the dot product with the encoded source, whose values have the embeddings added."""
+
+    def __init__(self, d_model: int, channels: int):
+        super().__init__()
+        self.query = nn.Linear(channels, d_model)
+        self.out = nn.Linear(d_model, channels)
+
+    def forward(self, x: Tensor, embedded: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """x (r, t, c), embedded (r, t, d_model), keys and values (b, 1, s, d_model) -> (r, t, c)."""
+        q = ((self.query(x) + embedded) * ROOT_HALF).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
+        context, weights = attend_with_scores(dot_products(q, keys, 1.0), values, mask)
+        record_attention(self, weights)
+        context = context * mask.sum(-1, keepdim=True).sqrt()  # a mean of m vectors has 1 / m of their variance
+        return self.out(context.view_as(embedded))
+
+
+class DecoderLayer(nn.Module):
+    """Convolution over the past, attention over the source."""
+
+    def __init__(self, config: ModelConfig, shape: Shape):
+        super().__init__()
+        self.convolution = GatedConvolution(shape, config.dropout)
+        self.source_attention = SourceAttention(config.d_model, shape.channels)
+
+
+class Convolutional(Seq2Seq):
+    """State: the position reached (r,), and per layer the last kernel - 1 inputs (r, kernel - 1, c)."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        d = config.d_model
+        encoder, decoder = shapes(config, config.num_encoder_layers), shapes(config, config.num_decoder_layers)
+        self.max_positions = config.max_positions if config.positions == "learned" else None
+        self.embedding = Embedding(config.vocab_size, d)
+        self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
+        self.source_positions = make_positions(config)
+        self.target_positions = make_positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.source_enter, self.source_leave = nn.Linear(d, encoder[0].inputs), nn.Linear(encoder[-1].channels, d)
+        self.enter, self.leave = nn.Linear(d, decoder[0].inputs), nn.Linear(decoder[-1].channels, d)
+        self.encoder = nn.ModuleList(GatedConvolution(shape, config.dropout) for shape in encoder)
+        self.decoder = nn.ModuleList(DecoderLayer(config, shape) for shape in decoder)
+
+    def encode(self, src: Tensor) -> Memory:
+        """src (b, s) -> keys and values (b, 1, s, d_model)."""
+        mask = src != PAD
+        embed = self.source_embedding or self.embedding
+        embedded = self.dropout(DEVIATION * (embed(src) + self.source_positions(0, src.size(1))))
+        x = self.source_enter(embedded)
+        for module in self.encoder:
+            layer = cast(GatedConvolution, module)
+            x = x * mask[..., None]  # padding must not leak into the windows
+            left = (layer.kernel - 1) // 2
+            y = layer(F.pad(x, (0, 0, left, layer.kernel - 1 - left)))
+            x = (y + layer.shortcut(x)) * ROOT_HALF
+        x = self.source_leave(x)
+        return Memory([(x[:, None], ((x + embedded) * ROOT_HALF)[:, None])], mask[:, None, None])
+
+    def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
+        """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
+        keys, values = memory.keys_values[0]
+        position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
+        positions = self.target_positions(int(position[0]), tgt.size(1))
+        embedded = self.dropout(DEVIATION * (self.embedding(tgt) + positions))
+        x, recent = self.enter(embedded), []
+        for module, before in zip(self.decoder, past, strict=True):
+            layer = cast(DecoderLayer, module)
+            convolution = layer.convolution
+            history = convolution.kernel - 1
+            window = F.pad(x, (0, 0, history, 0)) if before is None else torch.cat((before, x), dim=1)
+            recent.append(window[:, window.size(1) - history :])
+            y = convolution(window)
+            y = (y + layer.source_attention(y, embedded, keys, values, memory.mask)) * ROOT_HALF
+            x = (y + convolution.shortcut(x)) * ROOT_HALF
+        return self.embedding.logits(self.dropout(self.leave(x))), (position + tgt.size(1), recent)

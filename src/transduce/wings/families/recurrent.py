@@ -1,0 +1,155 @@
+"""Recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015), deep as GNMT (Wu et al., 2016).
+
+b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = width of the encoded source.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from transduce.config.schema import PAD, ModelConfig
+from transduce.model.attention import attend_with_scores, dot_products
+from transduce.model.dropout import Dropout
+from transduce.model.embedding import Embedding
+from transduce.model.recording import record_attention
+from transduce.model.seq2seq import Memory, Seq2Seq, State
+from transduce.model.variants import Additive
+
+RESIDUAL_FROM = 2  # layers below it, counted from 0, have no residual connection (section 3.1 of GNMT)
+
+Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its cell, of a GRU its output
+
+
+class Gates(nn.RNNBase):
+    """A recurrent layer of PyTorch that draws its initial weights gate by gate."""
+
+    def draw_weights(self, generator: torch.Generator) -> None:
+        """Xavier's for each gate; an LSTM begins by remembering (forget gates of 1; Jozefowicz et al., 2015)."""
+        for name, weight in self.named_parameters():
+            if weight.dim() == 2:
+                for gate in weight.detach().split(self.hidden_size):
+                    nn.init.xavier_uniform_(gate, generator=generator)
+            else:
+                nn.init.zeros_(weight)
+                if isinstance(self, nn.LSTM) and name.startswith("bias_ih"):
+                    nn.init.ones_(weight.detach()[self.hidden_size : 2 * self.hidden_size])
+
+
+class LSTM(Gates, nn.LSTM):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
+
+
+class GRU(Gates, nn.GRU):
+    """Gated recurrent units (Cho et al., 2014)."""
+
+
+CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
+
+
+def in_float32(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
+    """What `rnn` makes of a tensor or packed sequence; on CUDA in float32, for autocast would take float16."""
+    if not x.is_cuda:
+        return rnn(x, hidden)
+    with torch.autocast("cuda", enabled=False):
+        parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
+        return rnn(x.float(), parts.float() if isinstance(parts, Tensor) else parts)
+
+
+class RecurrentLayer(nn.Module):
+    """LSTM or GRU over time; the hidden state comes in and goes out."""
+
+    def __init__(self, config: ModelConfig, inputs: int):
+        super().__init__()
+        self.rnn = CELLS[config.cell](inputs, config.d_model, batch_first=True)
+
+    def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
+        """x (r, t, inputs) -> (r, t, d_model)."""
+        if hidden is None:
+            y, after = in_float32(self.rnn, x)
+        else:
+            before = tuple(part[None] for part in hidden)
+            y, after = in_float32(self.rnn, x, before if len(before) > 1 else before[0])
+        return y, tuple(part[0] for part in (after if isinstance(after, tuple) else (after,)))
+
+
+class SourceAttention(nn.Module):
+    """One head over the source; what is attended to is the encoded source itself."""
+
+    def __init__(self, config: ModelConfig, width: int):
+        super().__init__()
+        self.query = nn.Linear(config.d_model, config.d_model, bias=False)
+        self.key = nn.Linear(width, config.d_model, bias=False)
+        self.additive = Additive(1, config.d_model) if config.attention == "additive" else None
+        self.scale = None if config.attention == "scaled" else 1.0
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """x (r, t, d_model), keys (b, 1, s, d_model), values (b, 1, s, w), mask (b, 1, 1, s) -> context (r, t, w)."""
+        rows, length, _ = x.shape
+        q = self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]  # (b, 1, r/b * t, d_model)
+        scores = self.additive(q, keys) if self.additive else dot_products(q, keys, self.scale)
+        context, weights = attend_with_scores(scores, values, mask)
+        record_attention(self, weights)
+        return context.view(rows, length, -1)
+
+
+class Recurrent(Seq2Seq):
+    """The first layer of the encoder reads in both directions; from the third layer on, residual connections.
+
+    The first layer of the decoder reads the last token and what was attended to before it (input feeding), and asks for
+    what to attend to next, which all layers above it read, too. State: per layer of the decoder its hidden state, and
+    the context (r, w).
+
+    Bahdanau et al. ask with the state before, here it is the state after reading the token, as Luong et al. and later
+    versions of GNMT do; what is fed back is the context itself. Embeddings and output share a matrix.
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        d, above = config.d_model, config.num_decoder_layers - 1
+        width = d if config.num_encoder_layers > 1 else 2 * d
+        self.embedding = Embedding(config.vocab_size, d)
+        self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
+        self.both_ways = CELLS[config.cell](d, d, batch_first=True, bidirectional=True)
+        self.encoder = nn.ModuleList(
+            RecurrentLayer(config, 2 * d if layer == 1 else d) for layer in range(1, config.num_encoder_layers)
+        )
+        self.source_attention = SourceAttention(config, width)
+        self.decoder = nn.ModuleList(RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers))
+        # With one layer, no other has seen the context before the next token is predicted.
+        self.combine = nn.Identity() if above else nn.Linear(d + width, d)
+        self.dropout = Dropout(config.dropout)
+
+    def encode(self, src: Tensor) -> Memory:
+        """src (b, s) -> keys (b, 1, s, d_model) and values (b, 1, s, w)."""
+        mask = src != PAD
+        embed = self.source_embedding or self.embedding
+        packed = pack_padded_sequence(
+            self.dropout(embed(src)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        x, _ = pad_packed_sequence(in_float32(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
+        for number, layer in enumerate(self.encoder, start=1):
+            y, _ = layer(self.dropout(x))
+            x = y + x if number >= RESIDUAL_FROM else y
+        return Memory([(self.source_attention.key(x)[:, None], x[:, None])], mask[:, None, None])
+
+    def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
+        """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
+        keys, values = memory.keys_values[0]
+        first, *above = self.decoder
+        hidden, context = state or ([None] * len(self.decoder), values.new_zeros(len(tgt), values.size(-1)))
+        below, outputs, contexts = hidden[0], [], []
+        for x in self.dropout(self.embedding(tgt)).unbind(1):
+            y, below = first(torch.cat((x, context), dim=-1)[:, None], below)
+            context = self.source_attention(y, keys, values, memory.mask)[:, 0]
+            outputs.append(y[:, 0])
+            contexts.append(context)
+        x, attended, after = torch.stack(outputs, 1), torch.stack(contexts, 1), [below]
+        for number, (layer, before) in enumerate(zip(above, hidden[1:], strict=True), start=1):
+            y, now = layer(torch.cat((self.dropout(x), attended), dim=-1), before)
+            x = y + x if number >= RESIDUAL_FROM else y
+            after.append(now)
+        if not above:
+            x = self.combine(torch.cat((x, attended), dim=-1)).tanh()
+        return self.embedding.logits(self.dropout(x)), (after, context)

@@ -1,0 +1,252 @@
+"""Labelled brackets of parse trees, scored by the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006).
+
+Parameter files (COLLINS.prm and the like) are read as they are. One tree a line; a line may hold several side by side,
+or none, as a failed parse does.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal, NamedTuple
+
+from transduce.system.errors import UserError
+from transduce.text.tree_symbols import CLOSE, OPEN
+from transduce.wings.parsing.evalb import COLLINS, Parameters
+from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
+
+Status = Literal["valid", "error", "skipped"]
+QUOTES = ("'", '"', "/")  # words that parsers tag as punctuation or not
+
+
+class Row(NamedTuple):
+    """One sentence; only a valid one has counts other than 0."""
+
+    length: int  # words, traces not counted
+    status: Status
+    matched: int = 0
+    gold: int = 0  # brackets
+    test: int = 0
+    crossing: int = 0
+    words: int = 0  # that the scores are about: punctuation is not
+    tags: int = 0  # right ones
+    reason: str = ""  # of an error
+
+
+class Summary(NamedTuple):
+    """Sums over sentences, of the valid ones from `matched` on."""
+
+    sentences: int
+    errors: int
+    skipped: int
+    valid: int
+    matched: int
+    gold: int
+    test: int
+    crossing: int
+    words: int
+    tags: int
+    complete: int  # sentences without a mistake
+    uncrossed: int
+    crossed_twice: int  # sentences with at most two crossing brackets
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What EVALB prints, by its names, in per cent but for the average; nan where there is nothing to divide by."""
+        return {
+            "recall": _percent(self.matched, self.gold),
+            "precision": _percent(self.matched, self.test),
+            "F1": _percent(2 * self.matched, self.gold + self.test) if self.matched else math.nan,
+            "complete match": _percent(self.complete, self.valid),
+            "average crossing": self.crossing / self.valid if self.valid else math.nan,
+            "no crossing": _percent(self.uncrossed, self.valid),
+            "2 or less crossing": _percent(self.crossed_twice, self.valid),
+            "tagging": _percent(self.tags, self.words),
+        }
+
+
+class BracketScores(NamedTuple):
+    """All sentences, and the short ones."""
+
+    rows: list[Row]
+    all: Summary
+    short: Summary
+    cutoff: int
+
+
+def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
+    """Compare two sequences of lines, each a tree; raises UserError for unequal numbers of them, or a bad gold tree."""
+    rows = []
+    for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
+        if one is None or other is None:
+            raise UserError(
+                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, the others go on; "
+                "line n of the one must be the parse that line n of the other is compared with."
+            )
+        rows.append(compare(one, other, parameters, number))
+    short = [row for row in rows if row.length <= parameters.cutoff]
+    return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
+
+
+def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
+    """The parse, with the gold tag above each word that only one of the two trees calls punctuation.
+
+    EVALB leaves punctuation out, tree by tree, and then calls what has other words an error and counts nothing of it.
+    Both trees are over the same words; traces don't count.
+    """
+    tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
+    symbols = linearise(parse)
+    for place, symbol in enumerate(symbols):
+        if not symbol.startswith(OPEN) and symbol != CLOSE:
+            tag = next(tags)
+            if (tag in parameters.deleted) != (symbol in parameters.deleted):
+                symbols[place] = tag
+    return delinearise(symbols, parse.words())
+
+
+def compare(gold_line: str, test_line: str, parameters: Parameters, number: int = 1) -> Row:
+    """One sentence, the `number`-th; raises UserError for a bad gold tree."""
+    try:
+        gold = _Sentence(gold_line, parameters)
+    except MalformedTreeError as error:
+        raise UserError(f"Gold tree {number} is none: {error}.") from None
+    try:
+        test = _Sentence(test_line, parameters)
+    except MalformedTreeError as error:
+        return Row(gold.length, "error", reason=str(error))
+    if not test.words:
+        return Row(gold.length, "skipped")
+    if len(gold.words) != len(test.words):
+        _put_back(gold, test, parameters)
+    if len(gold.words) != len(test.words):
+        return Row(gold.length, "error", reason=f"{len(gold.words)} words in the gold tree, {len(test.words)} here")
+    for (word, _), (other, _) in zip(gold.words, test.words, strict=True):
+        if not parameters.same_word(word, other):
+            return Row(gold.length, "error", reason=f"'{word}' in the gold tree is '{other}' here")
+    return _counted(gold, test, parameters)
+
+
+def summarise(rows: Sequence[Row]) -> Summary:
+    """Sums over the valid rows."""
+    valid = [row for row in rows if row.status == "valid"]
+    return Summary(
+        sentences=len(rows),
+        errors=sum(row.status == "error" for row in rows),
+        skipped=sum(row.status == "skipped" for row in rows),
+        valid=len(valid),
+        matched=sum(row.matched for row in valid),
+        gold=sum(row.gold for row in valid),
+        test=sum(row.test for row in valid),
+        crossing=sum(row.crossing for row in valid),
+        words=sum(row.words for row in valid),
+        tags=sum(row.tags for row in valid),
+        complete=sum(row.matched == row.gold == row.test for row in valid),
+        uncrossed=sum(row.crossing == 0 for row in valid),
+        crossed_twice=sum(row.crossing <= 2 for row in valid),
+    )
+
+
+@dataclass
+class _Bracket:
+    label: str
+    start: int
+    end: int  # behind the last word
+
+
+class _Quote(NamedTuple):
+    """A quotation mark, which may have been deleted."""
+
+    word: str
+    tag: str
+    before: int  # brackets opened before it
+    around: list[_Bracket]
+
+
+class _Sentence:
+    """A line as EVALB reads it: words and brackets, with deleted words left out."""
+
+    def __init__(self, line: str, parameters: Parameters) -> None:
+        self.words: list[tuple[str, str]] = []  # and their tags
+        self.brackets: list[_Bracket] = []  # in the order in which they open
+        self.quotes: list[tuple[int, _Quote]] = []  # and their places among the words
+        self.length = 0
+        for tree, _ in parse_trees([line]):
+            self._add(tree, parameters)
+
+    def _add(self, tree: Tree, parameters: Parameters) -> None:
+        around: list[_Bracket] = []
+        stack: list[Tree | None] = [tree]  # None: a bracket closes
+        while stack:
+            node = stack.pop()
+            if node is None:
+                around.pop().end = len(self.words)
+            elif node.word is None:
+                around.append(_Bracket(node.label, len(self.words), 0))
+                self.brackets.append(around[-1])
+                stack += [None, *reversed(node.children)]
+            else:
+                self.length += node.label not in parameters.deleted_for_length
+                if node.label in parameters.quotes and node.word in QUOTES:
+                    quote = _Quote(node.word, node.label, len(self.brackets), list(around))
+                    self.quotes.append((len(self.words), quote))
+                if node.label not in parameters.deleted:
+                    self.words.append((node.word, node.label))
+
+    def put_back(self, number: int) -> None:
+        """Insert a deleted quotation mark as a word after all."""
+        place, quote = self.quotes[number]
+        self.words.insert(place, (quote.word, quote.tag))
+        for bracket in self.brackets[quote.before :]:
+            bracket.start += 1
+            bracket.end += 1
+        for bracket in quote.around:
+            bracket.end += 1
+        self.quotes[number:] = [(index + 1, later) for index, later in self.quotes[number:]]
+
+    def counted(self, parameters: Parameters) -> list[_Bracket]:
+        """The brackets that count, without function tags."""
+        found = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
+        return [bracket for bracket in found if not parameters.deletes(bracket.label)]
+
+
+def _put_back(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
+    """Where one tree's quotation mark is deleted and the other's is not, for it has another tag, count it in both."""
+    for second in range(len(test.quotes)):
+        place = test.quotes[second][0]
+        for first in range(len(gold.quotes)):
+            one, other = gold.quotes[first][1].tag, test.quotes[second][1].tag
+            if gold.quotes[first][0] == place and one != other:
+                if one in parameters.deleted and other not in parameters.deleted:
+                    gold.put_back(first)
+                elif other in parameters.deleted and one not in parameters.deleted:
+                    test.put_back(second)
+
+
+def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:
+    golds, tests = gold.counted(parameters), test.counted(parameters)
+    left = list(tests)
+    for bracket in golds:
+        for other in left:
+            same_span = bracket.start == other.start and bracket.end == other.end
+            if same_span and (not parameters.labelled or parameters.same_label(bracket.label, other.label)):
+                left.remove(other)
+                break
+    tags = (parameters.same_label(one, other) for (_, one), (_, other) in zip(gold.words, test.words, strict=True))
+    return Row(
+        length=gold.length,
+        status="valid",
+        matched=len(tests) - len(left),
+        gold=len(golds),
+        test=len(tests),
+        crossing=sum(any(_cross(bracket, other) for bracket in golds) for other in tests),
+        words=len(gold.words),
+        tags=sum(tags),
+    )
+
+
+def _cross(one: _Bracket, other: _Bracket) -> bool:
+    return one.start < other.start < one.end < other.end or other.start < one.start < other.end < one.end
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100 * part / whole if whole else math.nan

@@ -1,0 +1,94 @@
+"""`transduce evaluate` on trees."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.commands.output import check_output, print_table, write_lines
+from transduce.config.schema import parse_assignments
+from transduce.system.errors import UserError
+from transduce.system.files import to_json
+from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.wings.parsing.trees import ROOTS, read_trees
+
+if TYPE_CHECKING:
+    from transduce.wings.parsing.brackets import BracketScores, Summary
+    from transduce.wings.parsing.parser import Measured
+
+
+def evaluate_trees(
+    arguments: Sequence[str],
+    hypothesis: str,
+    ensemble: Sequence[str],
+    evalb: Path | None,
+    output: Path | None,
+    json: bool,
+    assignments: Sequence[str],
+) -> None:
+    """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
+    from transduce.wings.parsing.brackets import score_brackets
+    from transduce.wings.parsing.evalb import Parameters, read_parameters
+
+    parameters = read_parameters(str(evalb)) if evalb else Parameters()
+    if len(arguments) != (1 if hypothesis else 2):
+        raise UserError(f"Give MODEL GOLD.mrg, or --hypothesis FILE GOLD.mrg, not {len(arguments)} arguments.")
+    gold = [tree for tree, _ in read_trees(arguments[-1])]
+    if not gold:
+        raise UserError(f"{arguments[-1]} holds no trees.")
+    measured = None
+    if hypothesis:
+        if output or ensemble or assignments:
+            raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
+        scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
+    else:
+        from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+        from transduce.wings.parsing.parser import Parser, measure
+
+        if output:
+            check_output(output, [arguments[-1]])
+        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # which no parse has
+        models = load_models([arguments[0], *ensemble])
+        parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
+        measured = measure(parser, gold, parameters)
+        scores = measured.scores
+        if output:
+            write_lines(output, measured.parses)
+    if json:
+        print(to_json(_json(scores, measured)), end="")
+    else:
+        _print(scores, measured)
+
+
+def _shown(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any]:
+    def plain(summary: "Summary") -> dict[str, Any]:
+        return summary._asdict() | summary.figures
+
+    whole: dict[str, Any] = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
+    if measured:
+        whole["all, with the gold trees' punctuation"] = plain(measured.agreed.all)
+        whole["changed by the constraint"] = measured.changed
+    return whole
+
+
+def _print(scores: "BracketScores", measured: "Measured | None") -> None:
+    columns = scores.all, scores.short
+    rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
+    for name in ("sentences", "errors", "skipped", "valid"):
+        rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
+    all_figures, short_figures = scores.all.figures, scores.short.figures
+    rows += [(name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()]
+    print_table(rows)
+    for number, row in enumerate(scores.rows, start=1):
+        if row.status == "error":
+            print(f"tree {number}: {row.reason}")
+    if measured:
+        agreed = _shown(measured.agreed.all.figures["F1"])
+        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {agreed}.")
+        share = measured.changed / len(scores.rows)
+        print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

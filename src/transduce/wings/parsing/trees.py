@@ -1,0 +1,226 @@
+"""Constituency trees in Penn Treebank brackets: (S (NP (DT The) (NN dog)) (VP (VBZ runs)) (. .)).
+
+Words and labels are separated by ASCII blanks and brackets alone: treebanks have words with thin spaces inside. Trees
+may lie on one line or on several, and their roots may have no label: ( (S ...)).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+from transduce.system.errors import UserError
+from transduce.text.formats import CorpusFile, TextPair
+from transduce.text.plain import display_name, read_lines, without_byte_order_mark
+from transduce.text.tree_symbols import CLOSE, OPEN, mark
+
+TRACE = "-NONE-"
+ROOTS = ("", "ROOT", "TOP", "S1")  # labels that say nothing
+TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
+
+
+class Tree(NamedTuple):
+    """A node: with children, or, above a word, with the word."""
+
+    label: str  # "" for a root without one
+    children: tuple["Tree", ...] = ()
+    word: str | None = None
+
+    def leaves(self) -> Iterator["Tree"]:
+        """The nodes above the words, from left to right."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            if node.word is None:
+                stack.extend(reversed(node.children))
+            else:
+                yield node
+
+    def words(self) -> list[str]:
+        """The words, from left to right; traces are among them."""
+        return [leaf.word for leaf in self.leaves() if leaf.word is not None]
+
+    def __str__(self) -> str:
+        """On one line, as it is read."""
+        parts: list[str] = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                parts.append(node)
+            elif node.word is not None:
+                parts.append(f"({node.label} {node.word})")
+            else:
+                parts.append(f"({node.label}")
+                stack.append(")")
+                stack.extend(reversed(node.children))
+        return " ".join(parts).replace(" )", ")")
+
+
+class MalformedTreeError(ValueError):
+    """Brackets that are no tree; the text says why, `line` is where, counted from 0."""
+
+    def __init__(self, why: str, line: int) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
+    """Each tree with the number, from 0, of the line that it begins in; raises MalformedTreeError."""
+    open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, words, of which a leaf has one
+    begin, fresh, number = 0, False, -1  # fresh: the last token opened a bracket, so that a label may follow
+    for number, line in enumerate(lines):
+        for token in TOKEN.findall(line):
+            if token == "(":
+                if not open_nodes:
+                    begin = number
+                elif open_nodes[-1][2]:
+                    raise MalformedTreeError(f"'{open_nodes[-1][2][0]}' stands beside a bracket", number)
+                open_nodes.append(("", [], []))
+                fresh = True
+                continue
+            if token == ")":
+                if not open_nodes:
+                    raise MalformedTreeError("a bracket closes that was never opened", number)
+                label, children, words = open_nodes.pop()
+                tree = Tree(label, tuple(children), words[0] if words else None)
+                if open_nodes:
+                    open_nodes[-1][1].append(tree)
+                else:
+                    yield tree, begin
+            elif not open_nodes:
+                raise MalformedTreeError(f"'{token}' stands outside all brackets", number)
+            elif fresh:
+                open_nodes[-1] = (token, [], [])
+            else:
+                label, children, words = open_nodes[-1]
+                if children or words:
+                    raise MalformedTreeError(
+                        f"'{token}' has company in its bracket; a word stands alone under its tag", number
+                    )
+                words.append(token)
+            fresh = False
+    if open_nodes:
+        raise MalformedTreeError("a bracket that opens here is never closed", begin)
+
+
+def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
+    """The trees of a file, each with the number, from 1, of the line that it begins in.
+
+    Compressed files and standard input are read, and lenient is meant, as by `read_lines`. Raises UserError that names
+    file and line.
+    """
+    try:
+        for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
+            yield tree, line + 1
+    except MalformedTreeError as error:
+        raise UserError(
+            f"{display_name(file)}, line {error.line + 1}: {error}; trees are written (S (NP (PRP It)) (VP (VBZ is)))."
+        ) from None
+
+
+def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
+    """The words of every tree, marked, with the tree itself without them; two empty texts for a tree of only traces."""
+    for tree, line in read_trees(file.path, lenient=file.lenient):
+        simple = simplify(tree)
+        words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
+        yield marked_words(words), marked_tags(symbols), line
+
+
+def simplify(tree: Tree) -> Tree | None:
+    """The tree without traces, without what dominates nothing else, and without function tags; None if nothing is left.
+
+    NP-SBJ and NP=2 become NP, as EVALB reads them; tags above words stay as they are (-LRB- is one). A root that says
+    nothing, and has one child, is that child; a tag and its word get a root.
+    """
+    done: list[list[Tree]] = [[]]  # children that are ready, for every node on the way down
+    stack: list[tuple[Tree, bool]] = [(tree, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node.word is not None:
+            if node.label != TRACE:
+                done[-1].append(node)
+        elif not ready:
+            done.append([])
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+        else:
+            children = done.pop()
+            if children:
+                done[-1].append(Tree(category(node.label), tuple(children)))
+    if not done[0]:
+        return None
+    root = done[0][0]
+    if root.word is not None:
+        return Tree("", (root,))
+    while root.label in ROOTS and len(root.children) == 1 and root.children[0].word is None:
+        root = root.children[0]
+    return root
+
+
+def category(label: str) -> str:
+    """A label without its function tags: all before the first - or =."""
+    return re.split("[-=]", label, maxsplit=1)[0]
+
+
+def linearise(tree: Tree) -> list[str]:
+    """The tree without its words, as symbols: "(NP" opens a bracket, ")" closes one, a tag stands for its word.
+
+    (After Vinyals et al., 2015, but closing brackets have no label, and tags are kept.) With the words, `delinearise`
+    undoes it.
+    """
+    symbols: list[str] = []
+    stack: list[Tree | None] = [tree]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            symbols.append(CLOSE)
+        elif node.word is not None:
+            symbols.append(node.label)
+        else:
+            symbols.append(OPEN + node.label)
+            stack += [None, *reversed(node.children)]
+    return symbols
+
+
+def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
+    """The tree of these symbols over these words; raises MalformedTreeError if they don't make one."""
+    rest, open_nodes = iter(words), [("", list[Tree]())]
+    for symbol in symbols:
+        if symbol.startswith(OPEN):
+            open_nodes.append((symbol.removeprefix(OPEN), []))
+        elif symbol == CLOSE:
+            if len(open_nodes) == 1:
+                raise MalformedTreeError("a bracket closes that was never opened", 0)
+            label, children = open_nodes.pop()
+            open_nodes[-1][1].append(Tree(label, tuple(children)))
+        else:
+            word = next(rest, None)
+            if word is None:
+                raise MalformedTreeError("there are more tags than words", 0)
+            open_nodes[-1][1].append(Tree(symbol, word=word))
+    if len(open_nodes) > 1:
+        raise MalformedTreeError("a bracket is never closed", 0)
+    if next(rest, None) is not None:
+        raise MalformedTreeError("there are fewer tags than words", 0)
+    if len(open_nodes[0][1]) != 1:
+        raise MalformedTreeError("there is not one root", 0)
+    return open_nodes[0][1][0]
+
+
+def marked_words(words: Iterable[str]) -> str:
+    """The source: each word behind its mark."""
+    return " ".join(f"{mark(place)} {word}" for place, word in enumerate(words))
+
+
+def marked_tags(symbols: Iterable[str]) -> str:
+    """The target: the symbols, each tag behind its word's mark."""
+    places = count()
+    return " ".join(
+        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places))} {symbol}" for symbol in symbols
+    )
+
+
+def without_marks(text: str) -> list[str]:
+    """The symbols of a target."""
+    return [symbol for symbol in text.split(" ") if symbol == CLOSE or not symbol.endswith(CLOSE)]

@@ -1,0 +1,1 @@
+"""Glossaries: terms whose translations are enforced by constrained beam search."""

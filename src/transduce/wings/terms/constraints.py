@@ -1,0 +1,192 @@
+"""Lexically constrained beam search: every translation contains certain terms.
+
+After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses compete only
+with those that have as many tokens of their terms still to write. Otherwise hypotheses that have written no term, which
+cost nothing yet, would push out all others. Post and Vilar divide a beam of fixed size. Here each of these groups adds
+a beam, and groups share what they don't need.
+
+b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.config.schema import BOS, EOS, PAD
+from transduce.decoding.words import joins
+from transduce.wings.terms.glossary import Constraint, WordBoundaries
+
+
+class Progress(NamedTuple):
+    """What a hypothesis has written of its sentence's constraints, by their indices."""
+
+    met: frozenset[int]
+    begun: frozenset[tuple[int, int, int]]  # (constraint, segmentation, its tokens at the end; all: may yet go on)
+
+
+class SentenceConstraints:
+    """The constraints of one sentence."""
+
+    def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
+        self.constraints, self.boundaries = constraints, boundaries
+        self.lengths = [min(map(len, self._anywhere(constraint))) for constraint in constraints]
+
+    def _anywhere(self, constraint: Constraint) -> Iterator[tuple[int, ...]]:
+        """The segmentations that may follow any token: behind a space, and in scripts that need none."""
+        for tokens in constraint.segmentations:
+            if tokens is constraint.segmentations[0] or self.boundaries.first[tokens[0]] in ("unspaced", "sign"):
+                yield tokens
+
+    def advance(self, progress: Progress, last: int, token: int) -> Progress:
+        """The progress of a hypothesis, whose last token is `last`, when a token, not EOS, follows."""
+        met, begun = set(progress.met), set()
+        for i, segmentation, count in progress.begun:
+            tokens = self.constraints[i].segmentations[segmentation]
+            if count < len(tokens):
+                if tokens[count] == token:
+                    begun.add((i, segmentation, count + 1))
+            elif not joins(self.constraints[i].last, self.boundaries.first[token]):
+                met.add(i)
+        for i, segmentation in self._beginning(progress, last):
+            if self.constraints[i].segmentations[segmentation][0] == token:
+                begun.add((i, segmentation, 1))
+        return Progress(frozenset(met), frozenset(each for each in begun if each[0] not in met))
+
+    def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, int]]:
+        """(constraint, segmentation) that may begin behind `last`."""
+        opens = last == BOS or self.boundaries.opens[last]
+        for i, constraint in enumerate(self.constraints):
+            if i not in progress.met:
+                yield i, 0
+                if len(constraint.segmentations) > 1 and (opens or constraint.first in ("unspaced", "sign")):
+                    yield i, 1
+
+    def missing(self, progress: Progress) -> int:
+        """An upper bound on the tokens still to write; 0: the hypothesis may end.
+
+        Either a constraint that is begun is finished first, whatever becomes of the others, or all others begin again.
+        Unless it is 0, some token leaves one less.
+        """
+        complete = {i for i, segmentation, count in progress.begun if count == self._length(i, segmentation)}
+        rest = sum(n for i, n in enumerate(self.lengths) if i not in progress.met and i not in complete)
+        unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
+        finished = (
+            self._length(i, segmentation) - count + unmet - self.lengths[i]
+            for i, segmentation, count in progress.begun
+            if i not in complete
+        )
+        return min([rest, *finished])
+
+    def _length(self, i: int, segmentation: int) -> int:
+        return len(self.constraints[i].segmentations[segmentation])
+
+    def next_tokens(self, progress: Progress, last: int) -> set[int]:
+        """The tokens that write more of a constraint."""
+        begun = (self.constraints[i].segmentations[segmentation][count:] for i, segmentation, count in progress.begun)
+        starts = (
+            self.constraints[i].segmentations[segmentation] for i, segmentation in self._beginning(progress, last)
+        )
+        return {tokens[0] for tokens in (*begun, *starts) if tokens}
+
+
+class ConstraintSelector:
+    """Keeps hypotheses by their progress (see `decoding.types.Selector`)."""
+
+    def __init__(
+        self,
+        sentences: Sequence[Sequence[Constraint]],
+        boundaries: WordBoundaries,
+        limits: Sequence[int],
+        beam_size: int,
+    ):
+        """Raises ValueError if a sentence's constraints are longer than its limit, of tokens without EOS."""
+        self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
+        self.limits = list(limits)
+        self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
+        nothing = Progress(frozenset(), frozenset())
+        # Of the open hypotheses, by their tokens.
+        self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
+        if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
+            raise ValueError("there is no room for the constraints of a sentence")
+
+    @property
+    def beam_size(self) -> int:
+        """That of the sentence that needs most."""
+        return max(self.sizes, default=1)
+
+    def select(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        indices = sentences.tolist()
+        self.sentences, self.limits, self.sizes, self.progress = (
+            [column[i] for i in indices] for column in (self.sentences, self.limits, self.sizes, self.progress)
+        )
+
+    def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """tokens (b, w, n), totals (b, w * v) -> values and indices in the totals of what to keep, both (b, 2k).
+
+        The first k end their hypotheses, the others don't; where there are fewer, the value is -inf.
+        """
+        b, w, _ = tokens.shape
+        v = totals.size(1) // w
+        rows = tokens.tolist()
+        starts = torch.arange(w, device=totals.device) * v
+        best = totals.topk(min(2 * k, w * v)).indices  # the first columns are those of a smaller beam
+        best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
+        required = self._required(rows, v).to(totals.device)
+        places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
+        values = totals.gather(1, places).tolist()
+        index, taken = torch.zeros(b, 2 * k, dtype=torch.long), torch.zeros(b, 2 * k, dtype=torch.bool)
+        for i, row in enumerate(places.tolist()):
+            seen = len(row) - max(0, best.size(1) - 2 * self.sizes[i])
+            candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
+            ending, going_on = self._choose(i, rows[i], candidates, v)
+            for start, chosen in ((0, ending), (k, going_on)):
+                index[i, start : start + len(chosen)] = torch.tensor(chosen, dtype=torch.long)
+                taken[i, start : start + len(chosen)] = True
+        index, taken = index.to(totals.device), taken.to(totals.device)
+        return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
+
+    def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
+        """(b, c): the places of tokens that write more of a constraint; padded with PAD, which is forbidden."""
+        required = [
+            [
+                row * v + token
+                for row, hypothesis in enumerate(hypotheses)
+                if (written := progress.get(tuple(hypothesis))) is not None
+                for token in sorted(sentence.next_tokens(written, hypothesis[-1]))
+            ]
+            for sentence, progress, hypotheses in zip(self.sentences, self.progress, rows, strict=True)
+        ]
+        longest = max(map(len, required))
+        return torch.tensor([places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long)
+
+    def _choose(
+        self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
+    ) -> tuple[list[int], list[int]]:
+        """Of a sentence's candidates, by place, those that end and those that go on; updates the progress.
+
+        Groups take turns, those with the least to write first; a group that runs out leaves its turns to the others. An
+        end counts only among the best that have nothing more to write.
+        """
+        sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
+        room = self.limits[i] - len(hypotheses[0])  # behind the next token
+        groups: dict[int, list[int]] = {}
+        after: dict[int, Progress] = {}
+        for place in sorted((p for p, value in candidates.items() if value > -math.inf), key=lambda p: -candidates[p]):
+            hypothesis, token = hypotheses[place // v], place % v
+            written = before[tuple(hypothesis)]
+            if token != EOS:
+                after[place] = written = sentence.advance(written, hypothesis[-1], token)
+            missing = sentence.missing(written)
+            if missing <= (0 if token == EOS else room):
+                groups.setdefault(missing, []).append(place)
+        ending = [place for place in groups.get(0, [])[:size] if place % v == EOS]
+        queues = [iter([p for p in groups[missing] if p % v != EOS]) for missing in sorted(groups)]
+        turns = (place for turn in zip_longest(*queues) for place in turn if place is not None)
+        going_on = list(islice(turns, size))
+        self.progress[i] = {(*hypotheses[place // v], place % v): after[place] for place in going_on}
+        return ending, going_on

@@ -1,0 +1,144 @@
+"""A glossary: terms of a source text, and what its translation must contain where they occur."""
+
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from transduce.config.schema import UNK
+from transduce.decoding.types import Term
+from transduce.decoding.words import Kind, kind, words
+from transduce.system.errors import UserError
+from transduce.text.pairs import read_pairs
+from transduce.tokens.tokenizer import SPACE, Tokenizer
+
+ASCII_BYTES = 0x80
+OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, beside brackets, dashes and quotation marks
+CHINESE = range(0xE4, 0xEA)  # first bytes of characters that are all written without spaces
+
+
+class WordBoundaries(NamedTuple):
+    """The kinds of characters at which the pieces of the target begin and end, by piece."""
+
+    first: tuple[Kind, ...]
+    last: tuple[Kind, ...]
+    opens: tuple[bool, ...]  # a word may follow without a space: behind a bracket, a quotation mark, a hyphen
+
+
+class Constraint(NamedTuple):
+    """A text that a translation must contain, in whole words."""
+
+    text: str
+    segmentations: tuple[tuple[int, ...], ...]  # into pieces: behind a space, and if it differs, behind none
+    first: Kind  # of its first character
+    last: Kind
+
+
+def read_glossary(file: str) -> list[Term]:
+    """The terms of a bilingual file, such as a TSV; blank lines are left out.
+
+    Raises UserError for a term without one side, by its line.
+    """
+    terms = []
+    for source, target, origin in read_pairs([file]):
+        if bool(source.strip()) != bool(target.strip()):
+            raise UserError(
+                f"{origin.file}, line {origin.line} has no {'source' if target.strip() else 'translation'}."
+            )
+        if source.strip():
+            terms.append(Term(source, target))
+    return terms
+
+
+class Glossary:
+    """Terms, indexed by their first word; of two with the same source the later counts."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        """Raises UserError for a term with an empty side or a line break, by its number, from 1."""
+        entries: dict[tuple[str, ...], str] = {}
+        for number, (source, target) in enumerate(terms, 1):
+            if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
+                raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
+            entries[_units(source)] = target.strip()
+        self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        for units in sorted(entries, key=_has_capitals, reverse=True):  # these take precedence over others that match
+            self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
+
+    def targets(self, text: str) -> list[str]:
+        """What the translation of a text must contain, in the order of the text; of overlapping terms the longest."""
+        if not self._by_first:
+            return []
+        units = _units(text)
+        matches = [
+            (place, len(source), target)
+            for place, unit in enumerate(units)
+            for source, target in self._by_first.get(unit.casefold(), ())
+            if _matches(source, units[place : place + len(source)])
+        ]
+        by_place, free = dict[int, str](), [True] * len(units)
+        for place, length, target in sorted(matches, key=lambda match: -match[1]):
+            if all(free[place : place + length]):
+                by_place[place], free[place : place + length] = target, [False] * length
+        return list(dict.fromkeys(by_place[place] for place in sorted(by_place)))
+
+
+def contains(text: str, target: str) -> bool:
+    """Whether a text contains a target in whole words."""
+    spans = _spans(text)
+    begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
+    return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
+
+
+def _matches(source: tuple[str, ...], units: tuple[str, ...]) -> bool:
+    if _has_capitals(source):
+        return units == source
+    return len(units) == len(source) and all(a.casefold() == b.casefold() for a, b in zip(units, source, strict=True))
+
+
+def _has_capitals(units: tuple[str, ...]) -> bool:
+    return any(unit != unit.lower() for unit in units)
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    return words(text, range(len(text)), inside="")
+
+
+def _units(text: str) -> tuple[str, ...]:
+    return tuple(text[begin:end] for begin, end in _spans(text))
+
+
+# -- in pieces --------------------------------------------------------------------------------------------
+
+
+def segment(tokenizer: Tokenizer, target: str) -> Constraint:
+    """A target in pieces; raises UserError if the vocabulary has no piece for some of it."""
+    behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.encode_target_behind(target)
+    segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
+    if UNK in segmentations[0]:  # of an imported model
+        raise UserError(f"The model's vocabulary can't spell the glossary's {target}; leave this term out.")
+    if segmentations[0] == segmentations[1]:
+        segmentations = segmentations[:1]
+    return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
+
+
+@lru_cache(maxsize=8)
+def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
+    """The boundaries of all pieces of a vocabulary."""
+    pieces = tokenizer.target_pieces(range(tokenizer.target_size))
+    return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
+
+
+@cache
+def _boundaries(piece: str) -> tuple[Kind, Kind, bool]:
+    """A partial UTF-8 byte is assumed to join its neighbours."""
+    if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
+        byte = int(piece[3:5], 16)
+        if byte < ASCII_BYTES:
+            return kind(chr(byte)), kind(chr(byte)), _opens(chr(byte))
+        return "unspaced" if byte in CHINESE else "mark", "letter", False
+    text = piece.replace(SPACE, " ")
+    return kind(text[:1]), kind(text[-1:]), _opens(text[-1:])
+
+
+def _opens(character: str) -> bool:
+    return character in OPENING or unicodedata.category(character) in ("Ps", "Pi", "Pd")

@@ -1,0 +1,187 @@
+"""Parsing: whatever the probabilities are, what comes out is a tree over the words."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from command_line import run
+from corpora import write_texts
+from transduce import model_folder
+from transduce.config.schema import DecodeConfig
+from transduce.decoding.beam import beam_search
+from transduce.system.errors import UserError
+from transduce.text.tree_symbols import ALL_MARKS
+from transduce.training.run import train
+from transduce.wings.demo.phrasebook.sampling import sentences
+from transduce.wings.parsing.parser import Parser
+from transduce.wings.parsing.trees import (
+    delinearise,
+    linearise,
+    marked_tags,
+    parse_trees,
+    read_trees,
+    simplify,
+    without_marks,
+)
+from transduce.wings.parsing.well_formed import WellFormed, kinds_of
+
+PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-", "▁0)", "▁1)"]
+MARKED = ["0)", "1)"]
+SYMBOLS = ["(S", "(NP", "(", ")", "NN", ".", "-LRB-", *MARKED]  # VP is no symbol
+
+
+class Random:
+    """A stepper with new random logits, some of them extreme, for every token."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, seed: int, spread: float):
+        self.generator, self.spread = torch.Generator().manual_seed(seed), spread
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        return (self.spread * torch.randn(len(tokens), len(PIECES), generator=self.generator)).log_softmax(-1)
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        pass
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 12), st.integers(2, 9)), min_size=1, max_size=4),
+    st.integers(0, 10**6),
+    st.sampled_from([0.1, 3.0, 30.0]),
+    st.integers(1, 5),
+)
+def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
+    words, limits = [count for count, _ in sizes], [2 * count + extra for count, extra in sizes]
+    only = WellFormed(kinds_of(PIECES, SYMBOLS), words, limits)
+    found = beam_search(Random(seed, spread), limits, beam_size=beam_size, only=only)
+    for hypotheses, count, limit in zip(found, words, limits, strict=True):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            assert len(hypothesis.tokens) <= limit
+            text = " ".join(PIECES[token].removeprefix("▁") for token in hypothesis.tokens)
+            tree = delinearise(without_marks(text), [f"w{i}" for i in range(count)])
+            assert str(tree) and tree.words() == [f"w{i}" for i in range(count)]
+            assert [symbol for symbol in text.split(" ") if symbol in MARKED] == (MARKED * count)[:count]
+
+
+def test_what_may_follow_by_hand():
+    kinds = kinds_of(PIECES, SYMBOLS)
+    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 3, 4, 5]
+    opens, tags, close, end = {"▁(S", "▁(NP", "▁("}, {"▁NN", "▁.", "▁-LRB-"}, {"▁)"}, {"</s>"}
+    for text, words, limit, wanted in [
+        ("", 2, 9, opens),
+        ("▁(S", 2, 9, opens | {"▁0)"}),
+        ("▁(S ▁0)", 2, 9, tags),
+        ("▁(S ▁(NP ▁0) ▁NN", 2, 10, opens | {"▁1)"} | close),
+        ("▁(S ▁0) ▁NN", 2, 9, opens | {"▁1)"}),  # the root closes behind the last word
+        ("▁(S ▁0) ▁NN ▁1) ▁NN", 3, 9, {"▁0)"}),
+        ("▁(S ▁0) ▁NN ▁1) ▁NN", 2, 9, close),
+        ("▁(S ▁0) ▁NN ▁1) ▁NN ▁)", 2, 9, end),
+        ("▁(S ▁(NP", 1, 6, {"▁0)"}),  # no room for a third bracket
+    ]:
+        tokens = torch.tensor([[[1, *map(PIECES.index, text.split())]]])
+        log_probs = torch.zeros(1, 1, len(PIECES))
+        WellFormed(kinds, [words], [limit])(tokens, log_probs)
+        assert {piece for piece, value in zip(PIECES, log_probs[0, 0].tolist(), strict=True) if value == 0} == wanted
+    with pytest.raises(ValueError, match="no room"):
+        WellFormed(kinds, [3], [7])
+
+
+# -- from trees to trees ---------------------------------------------------------------------------------
+
+SHAPE = {
+    "data.symbols": True,
+    "data.joint": False,
+    "data.vocab_size": 400,
+    "data.max_tokens": 512,
+    "data.bleu_tokenize": "none",
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 2,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "train.steps": 6,
+    "train.warmup": 4,
+    "train.threads": 1,
+    "decode.max_extra_tokens": 60,
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """trees.mrg, a few of the phrasebook's, and a model that has hardly learnt from them."""
+    folder = tmp_path_factory.mktemp("parsing")
+    examples = sentences(60, seed=3)
+    (folder / "trees.mrg").write_text("".join(f"( {each.tree} )\n" for each in examples), encoding="utf-8")
+    files = {"data.corpora": [{"files": [str(folder / "trees.mrg")]}], "data.valid": (str(folder / "trees.mrg"),)}
+    train(SHAPE | files, folder / "model")
+    return folder
+
+
+def test_every_word_of_the_targets_is_a_piece(place):
+    tokenizer = model_folder.load(place / "model").tokenizer
+    targets = [marked_tags(linearise(simplify(tree))) for tree, _ in read_trees(str(place / "trees.mrg"))]
+    assert set(tokenizer.target_symbols().values()) == set(" ".join([*targets, ALL_MARKS]).split(" "))
+    text = "(S (NP 0) DT 1) NN ) (VP 2) VBZ ) 3) . )"
+    (ids,) = tokenizer.encode_target([text])
+    assert len(ids) == len(text.split()) and tokenizer.decode([ids]) == [text]
+
+
+def test_a_parser_that_knows_nothing_gives_trees(place, capsys, tmp_path):
+    lines = ["The dog ( a pet ) runs .", "", "  Yes !", "word " * 40, "\u00a0", "a\x0cb\u2009c d"]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    status, printed, said = run(capsys, "parse", place / "model", "--input", tmp_path / "in.txt")
+    assert status == 0, said
+    parses = printed.split("\n")[:-1]
+    assert len(parses) == 6 and parses[1] == parses[4] == ""
+    for line, parse in zip(lines, parses, strict=True):
+        words = [tree.words() for tree, _ in parse_trees([parse])]
+        wanted = line.replace("(", "-LRB-").replace(")", "-RRB-").replace("\x0c", " ")
+        assert words == ([wanted.strip().split(" ")] if line.strip() else [])
+
+
+def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
+    status, printed, said = run(
+        capsys, "evaluate", place / "model", place / "trees.mrg", "--output", tmp_path / "out.mrg", "--json"
+    )
+    assert status == 0, said
+    found = json.loads(printed)
+    assert found["all"]["sentences"] == 60
+    # EVALB leaves punctuation out by its tag, so that a wrong one makes another number of words, or none.
+    assert sum(found["all"][name] for name in ("valid", "errors", "skipped")) == 60
+    agreed = found["all, with the gold trees' punctuation"]
+    assert agreed["valid"] + agreed["skipped"] == 60 and not agreed["errors"]
+    assert found["changed by the constraint"] > 30, "left alone, it makes no trees yet"
+    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json")
+    assert json.loads(printed)["all"] == found["all"]
+    (tmp_path / "gold.txt").write_bytes((place / "trees.mrg").read_bytes())
+    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg")
+    assert status == 0 and "F1                  100.00  100.00" in printed
+    (tmp_path / "my.prm").write_text("DELETE_LABEL TOP\nDELETE_LABEL\n")
+    command = "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg", "--evalb", tmp_path / "my.prm"
+    status, _, said = run(capsys, *command)
+    assert status == 2 and "my.prm, line 2" in said
+
+
+def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path):
+    for command in (["translate", place / "model", "--input"], ["evaluate", place / "model", tmp_path / "one"]):
+        (tmp_path / "one").write_text("a\n")
+        status, _, said = run(capsys, *command, tmp_path / "one")
+        assert status == 2 and "model was trained on trees: give it to `transduce parse`" in said
+    write_texts(tmp_path, "train", 60, 1)
+    pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
+    train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")
+    (tmp_path / "one").write_text("a b c\n")
+    status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
+    assert status == 2 and "was not trained on trees" in said
+    status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
+    assert status == 2 and "no room for a tree of 3 words" in said
+    with pytest.raises(UserError, match="no room for a tree of 3 words within 7 tokens"):
+        Parser([model_folder.load(place / "model")], DecodeConfig())._filter(["0) a 1) b 2) c"], [7])

@@ -1,0 +1,127 @@
+"""Trees: read, written and simplified without losing a word."""
+
+import pytest
+from hypothesis import given
+
+from transduce.system.errors import UserError
+from transduce.wings.parsing.trees import (
+    TRACE,
+    MalformedTreeError,
+    Tree,
+    category,
+    delinearise,
+    linearise,
+    marked_tags,
+    marked_words,
+    parse_trees,
+    read_trees,
+    simplify,
+    without_marks,
+)
+from trees import trees
+
+
+def parse(*lines: str) -> list[Tree]:
+    return [tree for tree, _ in parse_trees(lines)]
+
+
+@given(trees)
+def test_a_tree_is_what_its_text_says(tree):
+    assert parse(str(tree)) == [tree]
+    assert parse(*str(tree).replace(" (", "\n(").split("\n")) == [tree], "on many lines"
+
+
+@given(trees)
+def test_simplifying_keeps_the_words_and_is_done_once(tree):
+    simple = simplify(tree)
+    wanted = [leaf for leaf in tree.leaves() if leaf.label != TRACE]
+    if simple is None:
+        assert not wanted
+        return
+    assert list(simple.leaves()) == wanted
+    assert simplify(simple) == simple
+    assert all(node.children and node.label == category(node.label) for node in inner_nodes(simple))
+
+
+def inner_nodes(tree: Tree) -> list[Tree]:
+    found, stack = [], [tree]
+    while stack:
+        node = stack.pop()
+        if node.word is None:
+            found.append(node)
+            stack += node.children
+    return found
+
+
+@given(trees)
+def test_linearised_trees_come_back(tree):
+    symbols = linearise(tree)
+    assert delinearise(symbols, tree.words()) == tree
+    assert without_marks(marked_tags(symbols)) == symbols
+    marks = [symbol for symbol in marked_tags(symbols).split(" ") if symbol not in symbols]
+    assert marks == marked_words(tree.words()).split(" ")[::2], "the same on both sides"
+    assert len(symbols) == len(tree.words()) + 2 * len(inner_nodes(tree))
+
+
+@pytest.mark.parametrize(
+    ("symbols", "words", "why"),
+    [
+        ("(S NN )", "a b", "fewer tags than words"),
+        ("(S NN NN )", "a", "more tags than words"),
+        ("(S NN", "a", "never closed"),
+        ("(S NN ) )", "a", "never opened"),
+        ("(S NN ) (S NN )", "a b", "not one root"),
+        ("", "", "not one root"),
+    ],
+)
+def test_symbols_that_are_no_tree(symbols, words, why):
+    with pytest.raises(MalformedTreeError, match=why):
+        delinearise(symbols.split(), words.split())
+
+
+def test_trees_by_hand():
+    text = "( (S (NP-SBJ-1 (PRP It)) (VP (VBD seemed) (S (NP-SBJ (-NONE- *-1)) (VP (-NONE- *?*)))) (-RRB- -RRB-)) )"
+    (tree,) = parse(text)
+    assert tree.label == "" and tree.words() == ["It", "seemed", "*-1", "*?*", "-RRB-"]
+    assert (
+        str(tree)
+        == "( (S (NP-SBJ-1 (PRP It)) (VP (VBD seemed) (S (NP-SBJ (-NONE- *-1)) (VP (-NONE- *?*)))) (-RRB- -RRB-)))"
+    )
+    assert str(simplify(tree)) == "(S (NP (PRP It)) (VP (VBD seemed)) (-RRB- -RRB-))"
+    assert simplify(parse("(S (NP (-NONE- *)))")[0]) is None
+    assert parse("(NN a\u2009b\u00a0c)")[0].word == "a\u2009b\u00a0c"
+
+
+def test_deep_trees_need_no_stack():
+    deep = "(X " * 5000 + "(NN word)" + ")" * 5000
+    assert str(parse(deep)[0]) == deep
+    assert simplify(parse(deep)[0]).words() == ["word"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("(S (NN a))\n(S (NN b)", 1, "a bracket that opens here is never closed"),
+        ("(S (NN a)))", 0, "closes that was never opened"),
+        ("(S\n(NN a b))", 1, "'b' has company in its bracket"),
+        ("(S (NN a) b)", 0, "'b' has company in its bracket"),
+        ("(S a (NN b))", 0, "'a' stands beside a bracket"),
+        ("a (NN b)", 0, "'a' stands outside all brackets"),
+    ],
+)
+def test_what_is_no_tree_is_refused_with_its_line(text, line, why, tmp_path):
+    with pytest.raises(MalformedTreeError, match=why) as raised:
+        parse(*text.split("\n"))
+    assert raised.value.line == line
+    (tmp_path / "bad.mrg").write_text(text)
+    with pytest.raises(UserError, match=rf"bad.mrg, line {line + 1}: .*{why}"):
+        list(read_trees(str(tmp_path / "bad.mrg")))
+
+
+def test_trees_know_the_line_that_they_begin_in(tmp_path):
+    (tmp_path / "a.mrg").write_text("\n( (S\n  (NN a)) )\n\n(X (NN b)) (Y (NN c))\n")
+    assert [(line, tree.words()) for tree, line in read_trees(str(tmp_path / "a.mrg"))] == [
+        (2, ["a"]),
+        (5, ["b"]),
+        (5, ["c"]),
+    ]
