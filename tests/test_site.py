@@ -93,6 +93,11 @@ def test_generated_text_replaces_every_mark(sources: Path) -> None:
         assert not re.search(r"<!-- (generated|code)", page.read_text(encoding="utf-8")), page
 
 
+def test_every_page_is_in_the_navigation(sources: Path) -> None:
+    navigation = re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.M)
+    assert sorted(navigation) == sorted(page.relative_to(sources).as_posix() for page in sources.rglob("*.md"))
+
+
 @pytest.mark.slow
 def test_links_lead_somewhere(pages: dict[Path, Html], site: Path) -> None:
     for page, html in pages.items():
