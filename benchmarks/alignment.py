@@ -1,11 +1,11 @@
-"""Word alignment by attention, against the phrasebook's own: every layer, and the one that is chosen without it.
+"""Word alignment by attention, compared with the phrasebook's: every layer, and the layer that the model uses.
 
     python benchmarks/alignment.py MODEL [MODEL …] [--sentences 400]
 
-MODEL translates English to German. Its attention is taken while it is made to write the phrasebook's German; all links
-of the phrasebook are sure, so that the alignment error rate is 1 - F1. Beside each layer the information, in nats, of
-its links between pieces of the held-out pairs, by which the layer is chosen; and as variants: one link a word, the step
-that reads a piece instead of the one that writes it, and the mean of all layers.
+MODEL translates English to German. Its attention is recorded while it is forced to write the phrasebook's German. All
+links of the phrasebook are sure, so the alignment error rate is 1 - F1. Each layer has the information, in nats, of its
+links between pieces of held-out pairs, by which the layer is chosen. Variants: one link per word, the step that reads a
+piece instead of the one that writes it, and the mean of all layers.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.text.pairs import read_pairs
 from transduce.wings.demo.phrasebook import Example, stream, tokens
 
 Span = tuple[int, int]
-SEED = 77  # of sentences that no demo was trained on in this order
+SEED = 77  # not that of the demo
 
 
 def main() -> None:

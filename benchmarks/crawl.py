@@ -1,19 +1,18 @@
-"""A hundred million pairs: what a corpus as large as a crawl costs, and how well it is shuffled.
+"""A hundred million pairs: time, memory and quality of the shuffle for a corpus of the size of a crawl.
 
     python benchmarks/crawl.py DIR --text 1000000 10000000 --tokens 100000000
     python benchmarks/crawl.py DIR --report docs/images/crawl.png
 
-A generator stands in for the crawl: 20,000 sentences of the phrasebook, one to three of them a pair, behind a number or
-a name, so that few pairs are equal. With --text it writes two text files, which `transduce prepare` reads (1,000 pairs
-are held out, repetitions are not looked for). With --tokens the parts are encoded once and joined as ids: the store
-that the text would give (checked first, to the byte), without the time and the disk that text takes.
+A generator imitates the crawl: a pair has one to three of 20,000 sentences of the phrasebook after a number or a name,
+so few pairs are equal. --text writes two text files for `transduce prepare` (1,000 pairs are held out, duplicates are
+not removed). --tokens encodes the parts once and joins them as ids. That gives the same store as the text, which is
+checked byte by byte, and saves time and disk space.
 
-Then, from the prepared folder, in processes of their own: a training of a tiny model, from the start of the process to
-the end of its first update, and on through a few updates of every block of an epoch, with its memory by
-/proc/self/smaps_rollup, anonymous and mapped; where two epochs put each pair; and all plans of an epoch, in which every
-pair must be exactly once. What was measured is added to
-DIR/measured.jsonl; --report makes tables and a plot of it. Rates and times are those of one processor, where it is not
-said otherwise: they don't depend on what else the machine does.
+Then processes of their own measure the prepared folder: a training of a tiny model from its start to its first update,
+then a few updates of every block of an epoch, with anonymous and mapped memory from /proc/self/smaps_rollup; the
+places of each pair in two epochs; and all plans of an epoch, which must contain every pair once. The results are
+appended to DIR/measured.jsonl; --report makes tables and a plot of them. Unless stated otherwise, times are CPU times,
+which don't depend on the load of the machine.
 """
 
 import argparse
@@ -33,25 +32,25 @@ from typing import Any
 import numpy as np
 from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
-from preparation import TRANSDUCE, run
 
-from transduce.preparation.prepare import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from preparation import TRANSDUCE, run
+from transduce.preparation.prepared import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
 from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
-CHECKED = 30_000  # pairs that are prepared as text and as ids
+CHECKED_PAIRS = 30_000  # prepared as text and as ids
 OPTIONS = ("data.vocab_size=8000", "data.deduplicate=false")
 TINY = [
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=2", "model.num_encoder_layers=1"),
     *("model.num_decoder_layers=1", "data.max_tokens=4096", "train.threads=1", "train.accumulate=1"),
 ]
-BUDGET = 4096  # the same as in data.max_tokens
+MAX_TOKENS = 4096  # as in data.max_tokens
 MIB = 2**20
-LOOKED_AT = 200  # updates whose pairs are compared
-WALKED = 8  # blocks that the training goes on through
+COMPARED_UPDATES = 200
+TRAINED_BLOCKS = 8
 
 
 # -- prepared folders ------------------------------------------------------------------------------------------------
@@ -89,13 +88,13 @@ def main() -> None:
 
 
 def learnt(crawl: Crawl, folder: Path) -> Path:
-    """A prepared folder with a vocabulary, of text; that joined ids give the same store is checked."""
+    """Prepare a folder with a vocabulary from text, and check that joined ids give the same store."""
     text, ids = folder / "as-text", folder / "as-ids"
     for old in (text, ids):
         shutil.rmtree(old, ignore_errors=True)
-    files = write_texts(crawl, CHECKED, folder)
+    files = write_texts(crawl, CHECKED_PAIRS, folder)
     run([*TRANSDUCE, "--train", *files, "--from", "en", "--to", "de", "--out", str(text), *OPTIONS, "data.holdout=0"])
-    from_ids(crawl, CHECKED, ids, text)
+    from_ids(crawl, CHECKED_PAIRS, ids, text)
     for path in sorted((text / "corpus-0").iterdir()):
         if path.read_bytes() != (ids / "corpus-0" / path.name).read_bytes():
             raise SystemExit(f"{path} differs from what joined ids give.")
@@ -103,7 +102,7 @@ def learnt(crawl: Crawl, folder: Path) -> Path:
 
 
 def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: bool) -> dict[str, Any]:
-    """Write text and prepare it, with a vocabulary that is there, and before, if so asked, with a new one."""
+    """Write text and prepare it with the vocabulary; with `learn`, first with a new vocabulary."""
     began = time.process_time()
     files = write_texts(crawl, pairs, data.parent)
     found: dict[str, Any] = {"generator": pairs / (time.process_time() - began)}
@@ -123,7 +122,7 @@ def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: boo
 
 
 def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = False) -> dict[str, Any]:
-    """Write what preparing the text would, without the text."""
+    """Write the store that preparing the text would write, without the text."""
     began = time.process_time()
     made = [0.0]
     with write_folder(data) as aside:
@@ -138,7 +137,7 @@ def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = F
 
 
 def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
-    """The same blocks; the processor's time that they take is added up."""
+    """The same blocks; adds their CPU time to `seconds`."""
     while True:
         began = time.process_time()
         block = next(blocks, None)
@@ -149,7 +148,7 @@ def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
 
 
 def sizes_of(data: Path) -> dict[str, Any]:
-    """Bytes of a store: its ids, and all else."""
+    """Bytes of a store: its ids, and its other files."""
     files = {path.name: path.stat().st_size for path in (data / "corpus-0").iterdir()}
     ids = sum(size for name, size in files.items() if name.endswith(".ids"))
     return {"ids": ids, "beside": sum(files.values()) - ids}
@@ -159,14 +158,14 @@ def sizes_of(data: Path) -> dict[str, Any]:
 
 
 def child(step: str, data: Path) -> dict[str, Any]:
-    """What a step prints at its end."""
+    """Run a step in a process of its own; returns its result."""
     command = [sys.executable, __file__, str(data), "--step", step, "--began", str(time.time())]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def training(data: Path, began: float) -> dict[str, Any]:
-    """A training, as `transduce train` puts it together, through an epoch of which it makes a few updates a block."""
+    """A training as by `transduce train`, with a few updates of every block of an epoch."""
     import torch
 
     from transduce.commands.recipes import gather
@@ -190,7 +189,7 @@ def training(data: Path, began: float) -> dict[str, Any]:
         learn(task, next(plan))
         seconds["first update"], memory["first update"] = since(began), memory_of_this()
         planned, most = [], (0, 0)
-        for block in range(min(task.data.blocks, WALKED)):
+        for block in range(min(task.data.blocks, TRAINED_BLOCKS)):
             task.state.block, task.state.position = block, 0
             wall, processor = time.perf_counter(), time.process_time()
             plan = updates(task)
@@ -205,12 +204,12 @@ def training(data: Path, began: float) -> dict[str, Any]:
 
 
 def since(began: float) -> tuple[float, float]:
-    """Seconds since a time, and those that a processor worked for this process."""
+    """Seconds since a time, and CPU seconds of this process."""
     return time.time() - began, time.process_time()
 
 
 def forget(data: Path) -> None:
-    """Have nothing of the files in memory: that the system still has what was just written would be luck."""
+    """Drop the files from the page cache, for the same start in every run."""
     for path in (data / "corpus-0").iterdir():
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -224,42 +223,39 @@ def memory_of_this() -> tuple[int, int]:
 
 
 def shuffle(data: Path, _: float) -> dict[str, Any]:
-    """Where two epochs put each pair, beside a shuffle of all pairs at once where there is memory for one."""
+    """The quality of the shuffle in blocks, and of a shuffle of all pairs at once if memory suffices."""
     corpus = open_prepared(data).mixture
     found = {"blocks": mixed(corpus)}
-    if mixture.BLOCK < len(corpus) <= 20_000_000:
-        mixture.BLOCK = len(corpus)
+    if mixture.BLOCK_PAIRS < len(corpus) <= 20_000_000:
+        mixture.BLOCK_PAIRS = len(corpus)
         found["whole"] = mixed(corpus)
     return found
 
 
 def epoch(data: Path, _: float) -> dict[str, Any]:
-    """All plans of an epoch, one after another: that they show every pair exactly once, and what that takes."""
+    """Time and memory of all plans of an epoch; checks that they contain every pair exactly once."""
     corpus = open_prepared(data).mixture
     seen, before, most = np.zeros(len(corpus), dtype=np.uint8), memory_of_this()[0], 0
     wall, processor = time.perf_counter(), time.process_time()
     for block in range(corpus.blocks):
-        for batches in corpus.plan(0, block, budget=BUDGET, accumulate=1, seed=1):
+        for batches in corpus.plan(0, block, budget=MAX_TOKENS, accumulate=1, seed=1):
             np.add.at(seen, np.concatenate(batches), 1)
         most = max(most, memory_of_this()[0] - before)
     if (seen != 1).any():
-        raise SystemExit(f"{np.count_nonzero(seen != 1):,} pairs are not shown exactly once.")
+        raise SystemExit(f"{np.count_nonzero(seen != 1):,} pairs are not planned exactly once.")
     seconds = time.perf_counter() - wall, time.process_time() - processor
     return {"pairs": len(corpus), "blocks": corpus.blocks, "seconds": seconds, "anonymous": most}
 
 
 def mixed(corpus: mixture.Mixture) -> dict[str, float]:
-    """How little a pair's place in an epoch says of its place in the corpus, and its neighbours of each other.
-
-    Of the second epoch, an eighth of the blocks is planned.
-    """
+    """Correlations of the places of pairs in the corpus and in two epochs; of the second, an eighth is planned."""
     places = [np.full(len(corpus), -1, dtype=np.int32) for _ in range(2)]
     planning, stretches, mates, pairs, padding, means = 0.0, [], 0, 0, [], []
     for epoch, place in enumerate(places):
         update = 0
         for block in range(corpus.blocks if epoch == 0 else -(-corpus.blocks // 8)):
             before = time.process_time()
-            plan = [batch for (batch,) in corpus.plan(epoch, block, budget=BUDGET, accumulate=1, seed=1)]
+            plan = [batch for (batch,) in corpus.plan(epoch, block, budget=MAX_TOKENS, accumulate=1, seed=1)]
             planning += (time.process_time() - before) * (epoch == 0)
             for number, batch in enumerate(plan, start=update):
                 place[batch] = number
@@ -268,8 +264,8 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
                 drawn = np.concatenate(plan)
                 stretches.append(np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn))
                 means.append(np.mean(corpus.lengths(drawn)))
-                for batch in plan[:: max(1, len(plan) * corpus.blocks // LOOKED_AT)]:
-                    runs = np.bincount(np.unique(batch // mixture.RUN, return_inverse=True)[1])
+                for batch in plan[:: max(1, len(plan) * corpus.blocks // COMPARED_UPDATES)]:
+                    runs = np.bincount(np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1])
                     mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
                     padding.append(corpus.lengths(batch))
     again = places[1] >= 0
@@ -288,7 +284,7 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
 
 
 def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """Pearson's, in parts: 8 bytes for every pair at once would be too many."""
+    """Pearson's correlation, in parts to save memory."""
     sums = np.zeros(5)
     for start in range(0, len(one), 1_000_000):
         a, b = (each[start : start + 1_000_000].astype(np.float64) / len(one) for each in (one, other))
@@ -304,7 +300,7 @@ STEPS = {"training": training, "shuffle": shuffle, "epoch": epoch}
 
 
 def report(folder: Path, plot: Path) -> None:
-    """Print what was measured as tables, the latest of every size and kind, and draw cost against size."""
+    """Print the newest results of every size and kind as tables, and draw cost against size."""
     rows = [json.loads(line) for line in (folder / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
     rows = sorted({(row["how"], row["pairs"]): row for row in rows}.values(), key=lambda row: row["pairs"])
     for table in (made_and_stored, trained, shuffled):
@@ -313,7 +309,7 @@ def report(folder: Path, plot: Path) -> None:
 
 
 def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Until there is a store."""
+    """The costs of preparing a store."""
     yield "| pairs | from | generator | prepared | written from ids | memory | bytes a token | beside, a pair |"
     yield "| --- " * 8 + "|"
     for row in rows:
@@ -326,7 +322,7 @@ def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Until the first update, and on."""
+    """The costs of a training."""
     names = "first update, on the clock", "by one processor", "of it imports", "anonymous", "after 8 blocks", "mapped"
     yield f"| pairs | {' | '.join(names)} | an epoch |"
     yield "| --- " * 8 + "|"
@@ -340,7 +336,7 @@ def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """How mixed the pairs are."""
+    """The quality of the shuffle."""
     found = [(row["pairs"], how, values) for row in rows for how, values in row["shuffle"].items()]
     names = [name for name in found[0][2] if name != "planning"]
     yield "| | " + " | ".join(f"{pairs:,}{' as a whole' * (how == 'whole')}" for pairs, how, _ in found) + " |"
@@ -350,7 +346,7 @@ def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
-    """Cost against size, one picture for each: straight lines, or flat ones."""
+    """Draw each cost against the number of pairs; it should be proportional or constant."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")

@@ -1,12 +1,12 @@
-"""The corpus doctor: what it finds of faults that are planted, what it takes for one, and pairs a second.
+"""The corpus doctor: recall and precision on planted faults, false alarms, and pairs a second.
 
     python benchmarks/doctor.py faults CORPUS.tsv OTHER.tsv TEST.tsv --from en --to de [--share 0.02] [--seed 1]
     python benchmarks/doctor.py shifts SOURCE TARGET [SOURCE TARGET …] [--times 10]
     python benchmarks/doctor.py speed CORPUS.tsv --from en --to de [--rounds 3] [--threads 2]
 
-OTHER holds the source language and a third one: sentences in a wrong language are taken from it. Nothing here knows
-the doctor's rules: lines are spoilt, `transduce doctor --json` is run as a user would, and the lines that it names are
-compared. A shift moves one side from a random line on, as a missing or a doubled line does.
+OTHER is a corpus of the source language and a third language: it supplies sentences in a wrong language. The script
+damages lines, runs `transduce doctor --json`, and compares the lines that it reports. A shift moves one side from a
+random line on, as a missing or a duplicated line does.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from transduce.text.pairs import read_lines, read_pairs
 
 Texts = tuple[str, str]
 DOCTOR = [sys.executable, "-m", "transduce.cli", "doctor"]
-FOUND_BY = {  # fault -> the rules that should name it
+RULES_BY_FAULT = {  # the rules that should report it
     "exact repetition": {"duplicate"},
     "near repetition": {"near-duplicate"},
     "target is the source": {"copied"},
@@ -42,7 +42,7 @@ FOUND_BY = {  # fault -> the rules that should name it
     "another placeholder": {"placeholders"},
     "a blank side": {"empty"},
     "a test sentence": {"test"},
-    "another line's target": set(),  # that it is one, the text alone doesn't tell
+    "another line's target": set(),  # no rule can see this fault
 }
 PLACEHOLDERS = [
     "{0}",
@@ -75,24 +75,26 @@ def main() -> None:
 
 
 def faults(arguments: argparse.Namespace) -> None:
-    """A table of recall and precision, and the alarms on the clean text."""
+    """Print recall and precision of every fault, and the false alarms on the clean text."""
     corpus, other, test = ([(pair.source, pair.target) for pair in read_pairs([file])] for file in arguments.files)
     choice = random.Random(arguments.seed)
     clean = numbered(corpus, choice, arguments.share)
-    spoilt, planted = plant(clean, other, test, choice, arguments.share)
+    damaged, planted = plant(clean, other, test, choice, arguments.share)
     languages = ["--from", arguments.source, "--to", arguments.target, "--test", arguments.files[2]]
     with tempfile.TemporaryDirectory() as folder:
         before = lines_by_rule(diagnose(clean, Path(folder) / "clean.tsv", languages))
-        after = lines_by_rule(diagnose(spoilt, Path(folder) / "spoilt.tsv", languages))
+        after = lines_by_rule(diagnose(damaged, Path(folder) / "damaged.tsv", languages))
     print(f"{len(corpus):,} pairs, {arguments.share:.0%} of each fault\n")
-    print("| fault | planted | found as such | found at all | named rightly | named, any fault | clean text |")
+    print(
+        "| fault | planted | found by its rule | found by any rule | precision | precision, any fault | false alarms |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     anything, touched = set().union(*after.values()), set().union(*planted.values())
-    for fault, rules in FOUND_BY.items():
+    for fault, rules in RULES_BY_FAULT.items():
         lines = planted[fault]
         named = set().union(*(after[rule] for rule in rules))
-        # Two faults may have one rule; what is found of either is no false alarm.
-        right = set().union(*(planted[each] for each, others in FOUND_BY.items() if others & rules))
+        # Two faults may share a rule; a line with either is no false alarm.
+        right = set().union(*(planted[each] for each, others in RULES_BY_FAULT.items() if others & rules))
         alarms = sum(len(before[rule]) for rule in rules)
         precision = [f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)]
         recall = f"{len(lines & named) / len(lines):.1%}" if rules else "–"
@@ -102,16 +104,13 @@ def faults(arguments: argparse.Namespace) -> None:
             f"| {f'{alarms:,} ({alarms / len(clean):.3%})' if rules else ''} |"
         )
     alarms = len(set().union(*before.values()))
-    print(f"\nOf the clean text, {alarms:,} pairs ({alarms / len(clean):.2%}) are said to have a fault:")
+    print(f"\nOf the clean text, {alarms:,} pairs ({alarms / len(clean):.2%}) are reported as faulty:")
     print(", ".join(f"{rule} {len(lines):,}" for rule, lines in sorted(before.items()) if lines))
-    print(f"Of the spoilt text, {len(anything - touched):,} pairs that were not touched.")
+    print(f"Of the damaged text, {len(anything - touched):,} reported pairs have no planted fault.")
 
 
 def numbered(corpus: Sequence[Texts], choice: random.Random, share: float) -> list[Texts]:
-    """The corpus, with numbers and placeholders put into twice the share of its pairs, alike on both sides.
-
-    Everyday sentences have few of either.
-    """
+    """The corpus with numbers and placeholders added to both sides of some pairs: everyday sentences have few."""
     pairs, count = list(corpus), int(2 * share * len(corpus))
     places = choice.sample(range(len(pairs)), 2 * count)
     for order, place in enumerate(places):
@@ -121,7 +120,7 @@ def numbered(corpus: Sequence[Texts], choice: random.Random, share: float) -> li
 
 
 def put(text: str, what: str) -> str:
-    """Before the last sign of a sentence."""
+    """Insert a word before the final punctuation of a sentence."""
     stem = text.rstrip(string.punctuation + " ")
     return f"{stem} {what}{text[len(stem) :]}"
 
@@ -129,9 +128,9 @@ def put(text: str, what: str) -> str:
 def plant(
     clean: Sequence[Texts], other: Sequence[Texts], test: Sequence[Texts], choice: random.Random, share: float
 ) -> tuple[list[Texts], dict[str, set[int]]]:
-    """The spoilt corpus, and the lines, from 1, of every fault; a line has one at most."""
+    """The damaged corpus, and the lines, from 1, of every fault; a line has at most one fault."""
     pairs, count = list(clean), int(share * len(clean))
-    free = list(range(len(pairs) // 10, len(pairs)))  # so that there is something to repeat before
+    free = list(range(len(pairs) // 10, len(pairs)))  # the first tenth stays clean, to be repeated
     choice.shuffle(free)
     has_number = {place for place in free if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])}
     planted: dict[str, set[int]] = {}
@@ -196,7 +195,7 @@ def marked(pair: Texts) -> bool:
 
 
 def another_number(text: str, choice: random.Random) -> str:
-    """One of its numbers with another digit in it."""
+    """The text with one digit changed."""
     places = [place for place, character in enumerate(text) if character.isdigit()]
     if not places:
         return f"{text} {choice.randint(13, 9999)}"
@@ -205,7 +204,7 @@ def another_number(text: str, choice: random.Random) -> str:
 
 
 def misread(text: str) -> str:
-    """UTF-8, read as Windows-1252, whose holes are read as Latin-1."""
+    """The UTF-8 bytes read as Windows-1252; bytes that it lacks are read as Latin-1."""
     return "".join(
         bytes([byte]).decode("cp1252") if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else chr(byte)
         for byte in text.encode()
@@ -213,13 +212,13 @@ def misread(text: str) -> str:
 
 
 def nearly(text: str, choice: random.Random) -> str:
-    """Other case, or other punctuation."""
+    """The text with another case or punctuation."""
     ways = [str.upper, str.lower, lambda each: each.rstrip(".!?"), lambda each: f"„{each}“", lambda each: f"{each} …"]
     return choice.choice(ways)(text)
 
 
 def diagnose(pairs: Sequence[Texts], file: Path, options: Sequence[str]) -> dict[str, Any]:
-    """What the doctor says of them."""
+    """The doctor's JSON report about the pairs."""
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="\n")
     return run([str(file), *options])
 
@@ -238,9 +237,9 @@ def lines_by_rule(report: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def shifts(arguments: argparse.Namespace) -> None:
-    """How often a shift is found, named and located, what --fix makes of it, and how often one is found by mistake.
+    """Print how often shifts are found and where, the pairs that --fix keeps, and false alarms.
 
-    kept: of the pairs whose two texts are still there, those that --fix writes; wrong: those that it writes besides.
+    kept: the share of the pairs with both texts that --fix writes; wrong: other pairs that it writes.
     """
     for times in ("false alarms", "shifts"), ("one line missing",):
         print(f"| text | lines | {' | '.join(times)} | found and named | farthest off | kept | wrong |")
@@ -250,13 +249,13 @@ def shifts(arguments: argparse.Namespace) -> None:
             sides = list(read_lines(source)), list(read_lines(target))
             counts = [arguments.times]
             if len(times) == 2:
-                counts = [len(mended(*sides)[0]), 3 * arguments.times]
-                spoilt = [shifted(*sides, shift, choice) for _ in range(arguments.times) for shift in (3, -2, 1)]
+                counts = [len(repaired(*sides)[0]), 3 * arguments.times]
+                damaged = [shifted(*sides, shift, choice) for _ in range(arguments.times) for shift in (3, -2, 1)]
             else:
-                spoilt = [one_missing(*sides, choice) for _ in range(arguments.times)]
+                damaged = [one_missing(*sides, choice) for _ in range(arguments.times)]
             distances, right, there, wrong = [], 0, 0, 0
-            for sources, targets, at, shift in spoilt:
-                found, kept = mended(sources, targets)
+            for sources, targets, at, shift in damaged:
+                found, kept = repaired(sources, targets)
                 if [each["offset"] for each in found] == [shift]:
                     distances.append(abs(found[0]["first"] - 1 - at))
                 good = collections.Counter(kept) & collections.Counter(zip(*sides, strict=True))
@@ -270,7 +269,7 @@ def shifts(arguments: argparse.Namespace) -> None:
 def shifted(
     sources: list[str], targets: list[str], shift: int, choice: random.Random
 ) -> tuple[list[str], list[str], int, int]:
-    """From a line on, the targets stand further down: other lines are put in, or lines are missing; as many lines."""
+    """Shift the targets from a random line on, by inserting lines or leaving lines out; the length stays."""
     at = choice.randrange(100, len(sources) - 100)
     if shift > 0:
         return sources, [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]], at, shift
@@ -278,17 +277,17 @@ def shifted(
 
 
 def one_missing(sources: list[str], targets: list[str], choice: random.Random) -> tuple[list[str], list[str], int, int]:
-    """A line is missing on one side, which has a line less."""
+    """Leave a line out on one side, which is then shorter."""
     at = choice.randrange(100, len(sources) - 100)
     if choice.randrange(2):
         return sources, targets[:at] + targets[at + 1 :], at, -1
     return sources[:at] + sources[at + 1 :], targets, at, 1
 
 
-def mended(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[Texts]]:
-    """The stretches that are found, and the pairs that --fix keeps."""
+def repaired(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[Texts]]:
+    """The misaligned stretches, and the pairs that --fix keeps."""
     with tempfile.TemporaryDirectory() as folder:
-        files, fixed = ([Path(folder) / f"{name}{side}" for side in "ab"] for name in ("spoilt-", "mended-"))
+        files, fixed = ([Path(folder) / f"{name}{side}" for side in "ab"] for name in ("damaged-", "repaired-"))
         for file, lines in zip(files, (sources, targets), strict=True):
             file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         options = ["--only", "misaligned", "--threads", "1", "--fix", *map(str, fixed)]
@@ -300,7 +299,7 @@ def mended(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[st
 
 
 def speed(arguments: argparse.Namespace) -> None:
-    """Pairs a second with and without language identification, the start of the program not counted."""
+    """Print pairs a second with and without language identification, without the start of the program."""
     languages = ["--from", arguments.source, "--to", arguments.target, "--threads", str(arguments.threads)]
     without = ["--without", "swapped", "source-language", "target-language"]
     print("| rules | pairs | pairs/s | range |")

@@ -1,11 +1,11 @@
-"""A model of twice the size in every direction that translates exactly like the one it is made of.
+"""Double every dimension of a model without changing its translations.
 
     python benchmarks/enlarge.py MODEL OUT
 
-For measuring decoding: a trained model of the small shape (3+3 layers, d_model 256) becomes one of the base shape
-(6+6, 512, d_ff 2048, 8 heads) whose sentences have the lengths that a trained one's have, without days of training.
-Every channel, head and inner unit is there twice; the new layers add nothing to what passes through them. It is for
-post-norm Transformers with one vocabulary. Its own positions don't double: it has the same ones as learned ones.
+For measuring decoding without days of training: a trained model of the small shape (3+3 layers, d_model 256) becomes
+one of the base shape (6+6, 512, d_ff 2048, 8 heads), and its sentences have the lengths of a trained model's. Every
+channel, head and inner unit is duplicated; the new layers add zero to the residual stream. For post-norm Transformers
+with one vocabulary. Sinusoids can't be duplicated, so the positions of the small model are stored as learned ones.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from transduce import model_folder
 from transduce.model.build import build
 from transduce.model.embedding import sinusoids
 
-POSITIONS = 1024
+MAX_POSITIONS = 1024
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         num_encoder_layers=2 * small.num_encoder_layers,
         num_decoder_layers=2 * small.num_decoder_layers,
         positions="learned",
-        max_positions=POSITIONS,
+        max_positions=MAX_POSITIONS,
     )
     model = build(large)
     weights = enlarged(loaded.model.state_dict(), model.state_dict(), small.num_encoder_layers)
@@ -51,37 +51,37 @@ def main() -> None:
 
 
 def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """The weights of the large model, of whose layers every second one is new."""
-    found = {}
+    """The weights of the large model; every second layer is new."""
+    weights = {}
     for name, weight in large.items():
         stack, _, rest = name.partition(".")
         if stack not in ("encoder", "decoder"):
-            found[name] = outside(small, name, weight)
+            weights[name] = outside(small, name, weight)
             continue
         number, _, rest = rest.partition(".")
         layer, is_new = divmod(int(number), 2)
         origin = small[f"{stack}.{layer}.{rest}"]
         last = max(int(other.split(".")[3]) for other in small if f"{stack}.0.residual" in other)
-        if "norm" in rest:  # what a layer's last norm scales is scaled behind the new layer
+        if "norm" in rest:  # the last norm of a layer moves behind the new layer
             behind = f"residual.{last}." in rest
             plain = torch.ones_like if rest.endswith("weight") else torch.zeros_like
-            found[name] = (origin if behind == bool(is_new) else plain(origin)).repeat(2)
+            weights[name] = (origin if behind == bool(is_new) else plain(origin)).repeat(2)
             if stack == "decoder" and is_new and behind and layer == layers - 1:
-                found[name] = found[name] / math.sqrt(2)  # of the logits, which are sums of twice as many products
+                weights[name] = weights[name] / math.sqrt(2)  # because logits are sums of twice as many products
         elif weight.dim() == 2:
-            found[name] = origin.repeat(2, 2) / 2
+            weights[name] = origin.repeat(2, 2) / 2
         else:
-            found[name] = origin.repeat(2)
+            weights[name] = origin.repeat(2)
         if is_new and rest.split(".")[-2] == "out":
-            found[name] = torch.zeros_like(weight)
-    return found
+            weights[name] = torch.zeros_like(weight)
+    return weights
 
 
 def outside(small: dict[str, Tensor], name: str, weight: Tensor) -> Tensor:
-    """The embedding, which is multiplied by sqrt(d_model), and the table of positions."""
+    """The weights outside the layers: the embedding, which is multiplied by sqrt(d_model), and the positions."""
     if name in small:
         return small[name].repeat(1, 2) / math.sqrt(2)
-    return sinusoids(POSITIONS, weight.size(1) // 2).repeat(1, 2)
+    return sinusoids(MAX_POSITIONS, weight.size(1) // 2).repeat(1, 2)
 
 
 if __name__ == "__main__":

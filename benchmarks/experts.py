@@ -1,9 +1,9 @@
-"""A layer of experts: time per token against the number of experts, and against how many of them a token uses.
+"""Time of a layer of experts against the number of experts, and against the number that a token uses.
 
     python benchmarks/experts.py [--threads 1]
 
-Forward and backward of one layer for 4,096 tokens (d_model 256, d_ff 1024), beside the same feed-forward layer without
-experts, in turns; medians of the ratios to that layer, with the smallest and the largest.
+Forward and backward of one layer for 4,096 tokens (d_model 256, d_ff 1024), in turns with the feed-forward layer
+without experts; medians of the ratios to it, with the smallest and the largest.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> None:
     torch.manual_seed(1)
     dense = FeedForward(ModelConfig(d_model=D_MODEL, d_ff=D_FF))
     x = torch.randn(1, TOKENS, D_MODEL, requires_grad=True)
-    print("| experts | used by a token | time, in that of the layer without experts |\n| --- | --- | --- |")
+    print("| experts | used by a token | time, relative to the layer without experts |\n| --- | --- | --- |")
     for experts, used in [(8, 1), (8, 2), (8, 4), (8, 8), (4, 2), (16, 2), (32, 2), (64, 2), (128, 2)]:
         layer = Experts(ModelConfig(d_model=D_MODEL, d_ff=D_FF, experts=experts, experts_per_token=used))
         ratios = sorted(measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1))[:-1]  # one to warm up

@@ -1,11 +1,11 @@
-"""What smaller models cost in quality and gain in speed: BLEU against sentences a second, text in, text out.
+"""Quality and speed of several models: BLEU against sentences a second, from text to text.
 
     python benchmarks/front.py SOURCE REFERENCE MODEL... [--threads 2] [--repeats 5] [--plot front.png]
 
-The first model is what the others are compared with; NAME=FOLDER gives a model a name other than its folder's. All
-translate the same lines, with every --beam-size, by the engine that `translate` would choose; loading and a first pass
-come before. They take turns, --repeats times; medians, with the smallest and the largest of the ratios. BLEU's
-difference is tested by the paired bootstrap of Koehn (2004).
+The others are compared with the first model; NAME=FOLDER names a model. All translate the same lines with every
+--beam-size, by the engine that `translate` would choose. Loading and a first pass are not timed. The models take turns
+--repeats times; the table shows medians, and the smallest and largest ratio. Differences of BLEU are tested by the
+paired bootstrap of Koehn (2004).
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--plot", help="a picture to write")
+    parser.add_argument("--plot", help="write a plot to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     sources, references = list(read_lines(arguments.source)), list(read_lines(arguments.reference))
@@ -63,7 +63,7 @@ def main() -> None:
     first = next(iter(translators))
     print(f"{len(sources):,} sentences, {arguments.threads} threads, torch {torch.__version__}, "
           f"{time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| model | layers, width | engine | sentences/s | in those of the first | BLEU | difference (p) |")
+    print("| model | layers, width | engine | sentences/s | relative to the first | BLEU | difference (p) |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     points = []
     for label, each in seconds.items():

@@ -1,4 +1,4 @@
-"""Endless pairs that stand in for a crawl, from sentences of the phrasebook, as text or as ids."""
+"""Any number of pairs that imitate a crawl, made of sentences of the phrasebook, as text or as ids."""
 
 import itertools
 import json
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
-from transduce.wings.demo import phrasebook
+from transduce.wings.demo.phrasebook import sampling
 
 SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
 SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
-CHUNK = 200_000  # pairs made together
+PAIRS_PER_CHUNK = 200_000
 SEED = 7
 
 
 class Crawl:
-    """Endless pairs, the same for the same seed: each is a few parts, of which both sides are known."""
+    """Any number of pairs, the same for the same seed; each is joined from a few translated parts."""
 
     def __init__(self, kept: Path) -> None:
-        """kept: where the sentences are, or will be, because drawing them is slow."""
+        """kept: the file that keeps the sentences, because drawing them is slow."""
         if not kept.exists():
-            drawn = phrasebook.sentences(SENTENCES, seed=1)
+            drawn = sampling.sentences(SENTENCES, seed=1)
             kept.write_text(json.dumps([(each.english, each.german) for each in drawn]), encoding="utf-8")
         self.sentences: list[tuple[str, str]] = json.loads(kept.read_text(encoding="utf-8"))
         numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
@@ -36,10 +36,10 @@ class Crawl:
         self.parts = [*self.sentences, *numbers, *first, *last]
 
     def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Places in `parts`, all pairs' one after another, and how many parts each pair has."""
+        """Indices of `parts` for all pairs in order, and the number of parts of each pair."""
         draw = np.random.default_rng(seed)
-        for start in range(0, pairs, CHUNK):
-            size = min(CHUNK, pairs - start)
+        for start in range(0, pairs, PAIRS_PER_CHUNK):
+            size = min(PAIRS_PER_CHUNK, pairs - start)
             count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
             label = draw.integers(0, 3, size)  # nothing (but before a single sentence), a number, a name
             label[(count == 1) & (label == 0)] = 1
@@ -56,7 +56,7 @@ class Crawl:
             yield places[used], used.sum(1)
 
     def texts(self, pairs: int, seed: int) -> Iterator[tuple[list[str], list[str]]]:
-        """The two sides of some pairs at a time."""
+        """The two sides, chunk by chunk."""
         for places, counts in self.chunks(pairs, seed):
             ends = np.cumsum(counts).tolist()
             parts = [self.parts[place] for place in places.tolist()]
@@ -66,7 +66,7 @@ class Crawl:
             yield source, target
 
     def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
-        """The same as ids: a part has the same ones wherever it stands, as a space is before it."""
+        """The same pairs as ids: a part has the same ids everywhere, because a space comes before it."""
         known = [pack([part[side] for part in self.parts]) for side, pack in
                  enumerate((tokenizer.pack_source, tokenizer.pack_target))]  # fmt: skip
         done = 0
@@ -83,7 +83,7 @@ def made(draw: random.Random, sounds: Sequence[str]) -> str:
 
 
 def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
-    """The rows at `places`, so many at a time as one."""
+    """The rows at `places`, joined in groups of `counts` rows."""
     ids, lengths = rows.take(places)
     return Rows(ids, np.add.reduceat(lengths, np.cumsum(counts) - counts))
 

@@ -1,10 +1,10 @@
-"""What a glossary does to translations: whether its terms stand in them, BLEU, and time.
+"""The effect of a glossary on translations: how many terms they contain, BLEU, and time.
 
     python benchmarks/glossary.py MODEL SOURCE REFERENCE [--terms 1] [--sentences 1000] [--beam-size 4] [--show 0]
 
-Terms are words of three letters or more that stand in the reference of a sentence, but not in what the model makes of
-it freely: up to so many a sentence, at random. They tell what the reference says, so that BLEU must rise; by how much
-says whether the rest of the sentence goes with them. The time with terms is that of both searches.
+Terms are words of three or more letters of a sentence's reference that are missing in its free translation, drawn at
+random, up to --terms per sentence. They come from the reference, so BLEU must rise; its rise shows whether the rest of
+the sentence still fits. The time with terms includes both searches.
 """
 
 import argparse

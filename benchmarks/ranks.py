@@ -24,7 +24,7 @@ from training import BUDGET, WARM, options, parser_of
 from transduce.config.schema import configure
 from transduce.model.batch import make_batch
 from transduce.model.build import build
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.training.distributed import joined, spread
 from transduce.training.optimizer import make_optimizer

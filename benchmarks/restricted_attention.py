@@ -1,9 +1,9 @@
-"""Restricted self-attention by blocks beside full attention: time, peak memory and the largest difference.
+"""Restricted self-attention by blocks, compared with full attention: time, peak memory and largest difference.
 
     python benchmarks/restricted_attention.py [--window 128] [--threads 2]
 
-Forward and backward for given q, k, v (1 sentence, 8 heads of 64 channels), each measurement in a process of its own.
-"fused" is torch's scaled_dot_product_attention over all positions, "plain" forms the n x n weights.
+Forward and backward from q, k, v (1 sentence, 8 heads of 64 channels), every measurement in a process of its own.
+"fused" is torch's scaled_dot_product_attention over all positions; "plain" forms the n x n weights.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 HEADS, WIDTH, REPEATS = 8, 64, 5
-TIMED, WEIGHED, COMPARED = 16_384, 8_192, 2_048  # positions
+TIMED, WEIGHED, COMPARED = 16_384, 8_192, 2_048  # numbers of positions
 
 
 def main() -> None:
@@ -42,11 +42,11 @@ def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[l
 
 
 def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
-    """Seconds of each repeat, and the megabytes that the peak rose by."""
+    """Seconds of every repeat, and the megabytes by which peak memory rose."""
     import torch
 
     from transduce.model.attention import attend, attend_with_scores, dot_products
-    from transduce.model.variants import attend_nearby
+    from transduce.model.restricted import attend_nearby
 
     torch.set_num_threads(threads)
     q, k, v = (torch.randn(1, HEADS, n, WIDTH, requires_grad=True) for _ in range(3))
@@ -73,7 +73,7 @@ def difference(window: int) -> float:
     import torch
 
     from transduce.model.attention import attend
-    from transduce.model.variants import attend_nearby, window_mask
+    from transduce.model.restricted import attend_nearby, window_mask
 
     q, k, v = (torch.randn(1, HEADS, COMPARED, WIDTH) for _ in range(3))
     mask = window_mask(COMPARED, COMPARED, window, causal=False)

@@ -70,7 +70,7 @@ def main() -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """All sides in turns, and the table."""
-    from transduce.system.machine import SPINS
+    from transduce.system.machine import SPIN_COUNT
 
     own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
     sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
@@ -84,7 +84,7 @@ def compare(arguments: argparse.Namespace) -> None:
             for _ in range(arguments.rounds):
                 for side, python in sides.items():
                     command = [python, __file__, str(batches), f"--side={side}", f"--shapes={shape}", *own]
-                    environment = os.environ | ({"GOMP_SPINCOUNT": SPINS} if side == "transduce" else {})
+                    environment = os.environ | ({"GOMP_SPINCOUNT": SPIN_COUNT} if side == "transduce" else {})
                     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
                     rows[side].append(json.loads(run.stdout.splitlines()[-1]))
             updates = min(len(row["losses"]) for each in rows.values() for row in each) - 1
@@ -105,7 +105,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def write_batches(data: Path, file: Path) -> None:
     """The first batches of an epoch, as the peer can read them."""
     from transduce.model.batch import make_batch
-    from transduce.preparation.prepare import open_prepared
+    from transduce.preparation.prepared import open_prepared
 
     mixture, arrays = open_prepared(data).mixture, {}
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)

@@ -17,6 +17,7 @@ from transduce.system.errors import UserError
 
 PACKAGE = Path(__file__).parents[1] / "src/transduce"
 TEMPORARY = re.compile(r"/\S*?pytest-of-\w+/pytest-\d+/(popen-\w+/)?[^\s/:;,']+|/tmp/tmp\w+")
+PORT = re.compile(r"(127\.0\.0\.1[:_])\d+")
 Rows = dict[tuple[str, str], str]  # (place, test) -> text
 
 
@@ -35,7 +36,7 @@ class Messages:
         file = Path(frame.f_code.co_filename)
         if file.is_relative_to(PACKAGE):
             place = f"{file.relative_to(PACKAGE)}:{frame.f_lineno}"
-            self.rows.setdefault((place, self.test), TEMPORARY.sub("DIR", " ".join(map(str, arguments))))
+            self.rows.setdefault((place, self.test), PORT.sub(r"\1PORT", TEMPORARY.sub("DIR", str(arguments[0]))))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -28,10 +28,10 @@ SIZES = {
 VOCABULARY = 290
 
 
-def texts_of(count: int, seed: int, stand_ins: str) -> tuple[list[str], list[str]]:
+def texts_of(count: int, seed: int, placeholder_tokens: str) -> tuple[list[str], list[str]]:
     """Texts of the toy language, each with one of the stand-ins at its end, if there are any."""
     sources, targets = reverse_texts(count, seed)
-    ends = [stand_ins[i % len(stand_ins)] if stand_ins else "" for i in range(count)]
+    ends = [placeholder_tokens[i % len(placeholder_tokens)] if placeholder_tokens else "" for i in range(count)]
     return (
         [f"{text} {end}".strip() for text, end in zip(sources, ends, strict=True)],
         [f"{end} {text}".strip() for text, end in zip(targets, ends, strict=True)],
@@ -44,14 +44,14 @@ def make_model(
     *,
     joint: bool = True,
     held_out: int = 40,
-    stand_ins: str = "",
+    placeholder_tokens: str = "",
     symbols: bool = False,
 ) -> Path:
     """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
-    sources, targets = texts_of(300, 0, stand_ins[:3])
-    vocab_size = VOCABULARY + len(stand_ins)
+    sources, targets = texts_of(300, 0, placeholder_tokens[:3])
+    vocab_size = VOCABULARY + len(placeholder_tokens)
     tokenizer = Tokenizer.train(
-        sources, targets, vocab_size=vocab_size, joint=joint, stand_ins=stand_ins, symbols=symbols
+        sources, targets, vocab_size=vocab_size, joint=joint, placeholder_tokens=placeholder_tokens, symbols=symbols
     )
     sizes = {
         "model.vocab_size": tokenizer.target_size,
@@ -66,7 +66,10 @@ def make_model(
     some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
     learn(model, make_batch(*some))
     (folder / model_folder.DATA).mkdir(parents=True)
-    lines = [json.dumps({"source": s, "target": t}) for s, t in zip(*texts_of(held_out, 1, stand_ins[:3]), strict=True)]
+    lines = [
+        json.dumps({"source": s, "target": t})
+        for s, t in zip(*texts_of(held_out, 1, placeholder_tokens[:3]), strict=True)
+    ]
     (folder / model_folder.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model_folder.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
     return folder

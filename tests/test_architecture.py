@@ -21,7 +21,10 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.terms"},
+    {
+        *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
+        "wings.terms",
+    },
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},
@@ -29,12 +32,7 @@ WINGS = [  # which wing may use which: one below it
 ]
 ORDER = [*FLOORS, *WINGS]
 # What of the core still reaches into a wing. Registries are to replace each of these.
-INTO_WINGS = {
-    ("commands.prepare", "wings.cluster.preparing"),
-    ("commands.prepare", "wings.cluster.ray_cluster"),
-    ("commands.prepare", "wings.cluster.ray_preparing"),
-    ("commands.prepare", "wings.cluster.shards"),
-}
+INTO_WINGS = set[tuple[str, str]]()
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
     "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}
@@ -51,7 +49,6 @@ OPTIONAL = {
     "onnx",
     "onnxruntime",
     "prometheus_client",
-    "pyarrow",
     "ray",
     "py3langid",
     "sentencex",

@@ -16,7 +16,7 @@ from transduce import cli
 from transduce.commands.options import Assignments
 from transduce.config import schema as config
 from transduce.system.errors import UserError
-from transduce.system.machine import SPINS
+from transduce.system.machine import SPIN_COUNT
 
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}
 
@@ -80,7 +80,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another OpenMP")
 @pytest.mark.parametrize(
-    "theirs, turns", [({}, SPINS), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+    "theirs, turns", [({}, SPIN_COUNT), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
 )
 def test_a_thread_that_waits_sleeps_soon_unless_the_user_says_otherwise(theirs, turns):
     kept = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}

@@ -32,7 +32,7 @@ from transduce.commands.recipes import by_names, gather
 from transduce.config.schema import configure
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.preparation.prepare import open_prepared, read_facts
+from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError
 from transduce.wings.demo.command import next_steps
 from transduce.wings.synthetic.distill import distill
@@ -295,7 +295,7 @@ def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
         assert {"start", "text", "search"} <= set(seconds)
         assert {"encode", "decode"} <= set(seconds) or engine == "ctranslate2"
         assert sum(phases) == pytest.approx(whole, abs=0.1)
-        assert ("sentences/s in our own search" in said) == (engine == "torch")
+        assert ("sentences/s with torch's engine" in said) == (engine == "torch")
 
 
 def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, capsys):
@@ -657,7 +657,7 @@ def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["model", "my model", 'it\'s "mine"'])
 def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
     steps = dict(next_steps(Path("demo", name)))
-    for purpose in ("Translate in the browser, while you type", "See what the model is"):
+    for purpose in ("Translate in the browser", "Show details of the model"):
         assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
     program = ast.parse(shlex.split(steps["Use it from Python"])[-1])
     assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]
@@ -716,7 +716,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src": "test.src: its suffix does not say how it holds two languages.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
-    "parse one --input x.mrg": "x.mrg holds trees by its suffix; `transduce evaluate one x.mrg` parses their words.",
+    "parse one --input x.mrg": "To parse its words and score the parses: transduce evaluate one x.mrg",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
     "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",

@@ -28,7 +28,7 @@ from transduce.decoding.types import Engine, Request
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.system import machine
 from transduce.system.errors import UserError
 from transduce.wings.ct2 import build as building

@@ -1,6 +1,9 @@
 """Every family of models learns, trains, goes on, translates and is evaluated through the same commands."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +108,31 @@ def test_every_weight_of_every_family_has_a_gradient_in_either_precision(family,
     sums.loss.backward()
     assert sums.loss.isfinite()
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
+
+
+NEW_FAMILY = """
+from transduce.config.families import FAMILIES, Family
+
+FAMILIES["bag"] = Family("bag_of_words:BagOfWords")  # the line that CONTRIBUTING.md adds to the registry
+from transduce.cli import main
+
+main()
+"""
+
+
+def test_a_new_family_is_a_module_and_a_line(place, tmp_path):
+    def transduce_with_bags(*arguments: object, text: str = "") -> str:
+        command = [sys.executable, "-c", NEW_FAMILY, *map(str, arguments)]
+        path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    training = "train", "--train", place / "data", "--out", tmp_path / "model"
+    transduce_with_bags(*training, *SHAPE, "model.kind=bag", "train.steps=2", "train.save_every=1")
+    assert transduce_with_bags("translate", tmp_path / "model", text="one two\nthree\n").count("\n") == 2
+    assert "bag, " in transduce_with_bags("info", tmp_path / "model")
 
 
 # -- experts ---------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoids
 from transduce.model.layers import FeedForward
 from transduce.model.recording import active, recording
+from transduce.model.restricted import attend_nearby, window_mask
 from transduce.model.seq2seq import Seq2Seq, select
-from transduce.model.variants import attend_nearby, window_mask
 from transduce.system.errors import UserError
 
 SMALL = ModelConfig(

@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 from transduce.system.errors import UserError
 from transduce.text import jsonl, plain
 from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning, clean
-from transduce.text.hashes import Hashes
-from transduce.text.holdout import DROPPED, HELD_OUT, TRAIN, hold_out
+from transduce.text.hashes import SeenHashes
+from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair, read_lines, read_pairs
 from transduce.text.rules import Rules
-from transduce.text.staging import Spool, Texts
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -403,13 +402,13 @@ def test_a_repetition_is_found_at_any_distance(distance):
 
 @given(st.lists(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=9), max_size=20))
 def test_hashes_are_new_once(calls):
-    hashes, known = Hashes(), set()
+    hashes, known = SeenHashes(), set()
     for numbers in calls:
         expected = []
         for each in numbers:
             expected.append(each not in known)
             known.add(each)
-        assert hashes.add([each.to_bytes(8, "little") for each in numbers]) == expected
+        assert hashes.add(np.array(numbers, dtype="<u8")).tolist() == expected
 
 
 def test_report_in_sentences():
@@ -432,35 +431,6 @@ def test_counts_are_exact_where_lines_are_not_kept():
     assert len(report.lines["empty"]) == LINES_KEPT
 
 
-# -- the spool -----------------------------------------------------------------------------------
-
-spooled = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
-
-
-@given(spooled, st.integers(1, 5), st.data())
-def test_the_spool_gives_back_every_part(tmp_path_factory, rows, chunk, data):
-    pairs = [Pair(source, target, Origin(file, line)) for source, target, file, line in rows]
-    with patch("transduce.text.staging.CHUNK", chunk):
-        spool = Spool(tmp_path_factory.mktemp("spool") / "0", iter(pairs), hashed=True)
-        assert list(spool.pairs()) == pairs
-        assert [row for block in spool.sentences() for row in block.tolist()] == hashes_of(pairs).tolist()
-        parts = data.draw(st.lists(st.sampled_from([TRAIN, HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
-        spool.parts = np.array(parts, dtype=np.int8)
-        for part in (TRAIN, HELD_OUT):
-            expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
-            assert list(spool.pairs(part)) == expected
-            assert spool.count(part) == len(expected)
-        for side in (0, 1):
-            both = Texts([spool, spool], side)
-            assert list(both) == 2 * [pair[side] for pair in spool.pairs()]
-            assert len(both) == 2 * spool.count()
-            some = Texts([spool], side, every=2)
-            blocks = [range(start, start + chunk) for start in range(0, len(pairs), 2 * chunk)]
-            taken = [row for block in blocks for row in block if row < len(pairs) and parts[row] == TRAIN]
-            assert list(some) == [pairs[row][side] for row in taken]
-            assert len(some) == len(taken)
-
-
 # -- holding out ---------------------------------------------------------------------------------
 
 
@@ -473,7 +443,10 @@ class Split(NamedTuple):
 def split_off(pairs: list[Pair], count: int, seed: int) -> Split:
     parts = hold_out(lambda: [hashes_of(pairs)], count, seed).tolist()
     return Split(
-        *([pair for pair, its in zip(pairs, parts, strict=True) if its == part] for part in (TRAIN, HELD_OUT, DROPPED))
+        *(
+            [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
+            for part in (Part.TRAIN, Part.HELD_OUT, Part.DROPPED)
+        )
     )
 
 
@@ -535,7 +508,7 @@ def test_a_small_corpus_gives_a_tenth():
 def test_memory_for_a_pair_is_that_of_four_numbers_of_sentences_and_a_little():
     """Two of them say what a pair links, two where that leads, at 4 bytes each; its hashes are read when needed."""
     hashes = np.random.default_rng(1).integers(0, 2**63, (300_000, 2)).astype("<u8")
-    with patch("transduce.text.holdout.SLICE", 2000):
+    with patch("transduce.text.holdout.SLICE_ITEMS", 2000):
         tracemalloc.start()
         try:
             hold_out(lambda: np.split(hashes, 100), 1000, seed=1)
@@ -549,7 +522,8 @@ def test_seeds_choose_differently_and_nothing_else_does():
     code = (
         "from transduce.text.pairs import *\nfrom transduce.text.holdout import *\n"
         "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
-        "print([(hold_out(lambda: [sentences(pairs)], 50, seed) == HELD_OUT).nonzero()[0].tolist() for seed in (1, 2)])"
+        "parts = [hold_out(lambda: [sentences(pairs)], 50, seed) for seed in (1, 2)]\n"
+        "print([(part == Part.HELD_OUT).nonzero()[0].tolist() for part in parts])"
     )
     runs = [
         subprocess.run(
@@ -567,13 +541,13 @@ def test_seeds_choose_differently_and_nothing_else_does():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([], "there are no pairs"),
-        ([("a", "b")], "there is one pair"),
+        ([], "the corpus has no pairs"),
+        ([("a", "b")], "the corpus has only one pair"),
         ([("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")], "shared sentences link all 4 pairs"),
     ],
 )
 def test_what_cannot_be_split_is_refused(texts, message):
-    with pytest.raises(UserError, match=f"{message}.*--valid"):
+    with pytest.raises(UserError, match=f"{message}.*Give validation files"):
         split_off(number(texts), 10, seed=1)
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from command_line import run
 from corpora import reverse_texts
 from models import make_model
-from transduce.config.schema import STAND_INS, DataConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import Translation, TranslationOptions
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
-from transduce.text.placeholder_tokens import both, stand_in, stand_in_pairs, strays
+from transduce.text.placeholder_tokens import stray_tokens, tokenized_pairs, with_shared_tokens, with_tokens
 from transduce.text.placeholders import intact, mask, original
 from transduce.text.placing import copied, restore
 from transduce.text.rules import PLACEHOLDERS
@@ -38,33 +38,35 @@ def names(text: str) -> list[str]:
 
 
 @given(TEXTS)
-def test_a_stand_in_is_one_character_and_comes_back(text: str) -> None:
-    masked = stand_in(mask(text))
+def test_a_token_is_one_character_and_comes_back(text: str) -> None:
+    masked = with_tokens(mask(text))
     words = [mark for mark in masked.marks if mark.kind == "word"]
     assert original(masked) == text
-    assert all(masked.text[mark.begin : mark.end] in STAND_INS and mark.end == mark.begin + 1 for mark in words)
-    assert [character for character in masked.text if character in STAND_INS] == [
+    assert all(
+        masked.text[mark.begin : mark.end] in PLACEHOLDER_TOKENS and mark.end == mark.begin + 1 for mark in words
+    )
+    assert [character for character in masked.text if character in PLACEHOLDER_TOKENS] == [
         masked.text[mark.begin] for mark in words
     ]
-    assert stand_in(masked) == masked
+    assert with_tokens(masked) == masked
     assert copied(masked, masked.text)
     assert intact(text, restore(masked, masked.text, ()).text, markup=False)
 
 
 @given(TEXTS)
-def test_equal_placeholders_have_equal_stand_ins(text: str) -> None:
-    masked = stand_in(mask(text))
+def test_equal_placeholders_have_equal_tokens(text: str) -> None:
+    masked = with_tokens(mask(text))
     given_to = {mark.opening: masked.text[mark.begin] for mark in masked.marks if mark.kind == "word"}
-    assert [given_to[name] for name in names(text)] == [each for each in masked.text if each in STAND_INS]
+    assert [given_to[name] for name in names(text)] == [each for each in masked.text if each in PLACEHOLDER_TOKENS]
     assert len(set(given_to.values())) == len(given_to)
 
 
 @given(st.permutations(NAMES).flatmap(lambda order: st.tuples(st.just(order), st.permutations(order))))
 def test_a_pair_has_the_same_on_both_sides(orders: tuple[list[str], list[str]]) -> None:
     source, target = " und ".join(orders[0]), " and ".join(orders[1])
-    seen = both(source, target)
+    seen = with_shared_tokens(source, target)
     assert seen is not None
-    back = dict(zip(STAND_INS, orders[0], strict=False))
+    back = dict(zip(PLACEHOLDER_TOKENS, orders[0], strict=False))
     for shown, text in zip(seen, (source, target), strict=True):
         assert "".join(back.get(character, character) for character in shown) == text
 
@@ -81,31 +83,31 @@ def test_a_pair_has_the_same_on_both_sides(orders: tuple[list[str], list[str]]) 
         ("Open it.", "{0} öffnen.", None),
         ("{0} {0}", "{0}", None),
         ("{0} and %s", "{0} und {0}", None),
-        (f"{STAND_INS[3]} and {{0}}", "{0}", None),
+        (f"{PLACEHOLDER_TOKENS[3]} and {{0}}", "{0}", None),
     ],
 )
 def test_what_a_model_sees_of_a_pair(source: str, target: str, seen: tuple[str, str] | None) -> None:
-    shown = str.maketrans("①②", STAND_INS[:2])
-    assert both(source, target) == (seen and (seen[0].translate(shown), seen[1].translate(shown)))
+    shown = str.maketrans("①②", PLACEHOLDER_TOKENS[:2])
+    assert with_shared_tokens(source, target) == (seen and (seen[0].translate(shown), seen[1].translate(shown)))
 
 
 def test_pairs_that_differ_are_left_out_and_counted() -> None:
     pairs = [Pair("a {0}", "b {0}", Origin("f", 1)), Pair("a {0}", "b", Origin("f", 2))]
     report = Cleaning()
-    assert [pair.origin.line for pair in stand_in_pairs(pairs, report)] == [1]
+    assert [pair.origin.line for pair in tokenized_pairs(pairs, report)] == [1]
     assert report.lines == {PLACEHOLDERS: [Origin("f", 2)]}
 
 
 def assembled(text: str, *translations: str) -> Translation:
-    plan = Plan([text], "en", stand_ins=True)
+    plan = Plan([text], "en", placeholder_tokens=True)
     return plan.assemble([Translation(each, -1.0, ()) for each in translations])[0]
 
 
-A, B, C = STAND_INS[:3]
+A, B, C = PLACEHOLDER_TOKENS[:3]
 
 
-def test_a_sentence_has_its_own_stand_ins() -> None:
-    plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", stand_ins=True)
+def test_a_sentence_has_its_own_tokens() -> None:
+    plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", placeholder_tokens=True)
     assert plan.sentences == [f"Open {A} with {B}.", "Open with.", f"Close {A}, {A}.", "Close,."]
     made = plan.assemble([Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")])
     assert (made[0].text, made[0].flags) == ("Mit %s {0}. {1}, {1} zu.", ())
@@ -119,16 +121,16 @@ def test_what_a_model_makes_up_is_taken_out_and_told() -> None:
     )
     made = assembled("Open it.", f"Öffne {C} es{B}.")
     assert (made.text, made.flags) == ("Öffne es.", (LOST,))
-    assert strays(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
+    assert stray_tokens(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
 
 
 def test_a_text_that_holds_such_characters_keeps_them() -> None:
-    plan = Plan([f"A {B} here. And {{0}} there."], "en", stand_ins=True)
+    plan = Plan([f"A {B} here. And {{0}} there."], "en", placeholder_tokens=True)
     assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[0].text.startswith(f"A {B} here.")
 
 
 def test_a_text_may_be_one_sentence() -> None:
-    plan = Plan(["  One. Two. {0} ", " ", ""], None, stand_ins=True)
+    plan = Plan(["  One. Two. {0} ", " ", ""], None, placeholder_tokens=True)
     assert plan.sentences == [f"One. Two. {A}", "One. Two."]
     assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == ["  {0} x ", " ", ""]
 
@@ -138,18 +140,22 @@ def test_a_text_may_be_one_sentence() -> None:
 
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_stand_ins_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:
+def test_tokens_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:
     texts = [f"a dog {A} runs ({B}) {word}" for word in ("here", "there", "fast", "home") * 5]
-    tokenizer = Tokenizer.train(texts, texts, vocab_size=360, joint=joint, kind=kind, stand_ins=STAND_INS)  # type: ignore[arg-type]
+    tokenizer = Tokenizer.train(
+        texts, texts, vocab_size=360, joint=joint, kind=kind, placeholder_tokens=PLACEHOLDER_TOKENS
+    )  # type: ignore[arg-type]
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
-    assert loaded.has_stand_ins and loaded.target_symbols() == {}
-    for text in (f"xx{A}yy {C}, ({B}) {STAND_INS[31]}", A, f"a{A}{A}b"):
+    assert loaded.has_placeholder_tokens and loaded.target_symbols() == {}
+    for text in (f"xx{A}yy {C}, ({B}) {PLACEHOLDER_TOKENS[31]}", A, f"a{A}{A}b"):
         [ids] = loaded.encode_target([text])
         assert loaded.decode([ids]) == [text]
         pieces = loaded.target_pieces(ids)
-        assert [piece for piece in pieces if set(piece) & set(STAND_INS)] == [c for c in text if c in STAND_INS]
-    assert not Tokenizer.train(texts, texts, vocab_size=360, joint=joint).has_stand_ins
+        assert [piece for piece in pieces if set(piece) & set(PLACEHOLDER_TOKENS)] == [
+            c for c in text if c in PLACEHOLDER_TOKENS
+        ]
+    assert not Tokenizer.train(texts, texts, vocab_size=360, joint=joint).has_placeholder_tokens
 
 
 PO = 'msgid ""\nmsgstr "Language: de\\n"\n\n' + "\n".join(
@@ -171,7 +177,7 @@ def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureF
     data = open_prepared(tmp_path / "data")
     assert data.facts.options["data.placeholders"] == "masked"
     assert data.facts.left_out == {PLACEHOLDERS: 1}
-    assert data.tokenizer.has_stand_ins
+    assert data.tokenizer.has_placeholder_tokens
     for index in range(len(data.mixture)):
         assert data.tokenizer.decode([data.mixture.target(index).tolist()])[0].startswith(f"{B} und {A} sehen wort")
     assert all(f" and {A} see {B}" in pair.source for pair in data.valid())
@@ -181,16 +187,16 @@ def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
     kept = open_prepared(tmp_path / "data")
-    assert kept.facts.options["data.placeholders"] == "kept" and not kept.tokenizer.has_stand_ins
+    assert kept.facts.options["data.placeholders"] == "kept" and not kept.tokenizer.has_placeholder_tokens
     before = (tmp_path / "data").rename(tmp_path / "before")
     status, said = prepared(tmp_path, "a.tsv", capsys, "data.placeholders=masked")
-    assert status == 0 and open_prepared(tmp_path / "data").tokenizer.has_stand_ins
+    assert status == 0 and open_prepared(tmp_path / "data").tokenizer.has_placeholder_tokens
     for vocabulary, asked in ((before, "masked"), (tmp_path / "data", "kept")):
         status, said = prepared(tmp_path, "a.tsv", capsys, "--vocabulary", vocabulary, f"data.placeholders={asked}")
         assert status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
 
 
-def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preparation_of_before_has_no_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Folders that an earlier version wrote don't have the option."""
     (tmp_path / "a.tsv").write_text("".join(f"word{n}\twort{n}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
@@ -201,7 +207,10 @@ def test_a_preparation_of_before_has_no_stand_ins(tmp_path: Path, capsys: pytest
 
 def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):
     """Whether it is written with the ones or with the others, and `score` says what `evaluate` says."""
-    model, written = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS), []
+    model, written = (
+        make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS),
+        [],
+    )
     for name, text in {"raw.en": "a b {0}", "raw.de": "{0} b a", "seen.en": f"a b {A}", "seen.de": f"{A} b a"}.items():
         (tmp_path / name).write_text(text + "\n")
     for name in ("raw", "seen"):
@@ -215,7 +224,7 @@ def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, 
 
 def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
     """Which tries the beam's other hypotheses where the best one lacks something."""
-    model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, stand_ins=STAND_INS)
+    model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
     translator = load(model, engine="torch")
     texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
     served = Served("model", Direction("en", "de"), translator)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from transduce.text.formats import read_document
 from transduce.text.inline import events
-from transduce.text.markup import attribute, pieces, speller
+from transduce.text.numbers import same_numbers
+from transduce.text.placeholder_removal import without_words
 from transduce.text.placeholders import (
     Masked,
     cut,
@@ -17,12 +18,11 @@ from transduce.text.placeholders import (
     is_text,
     mask,
     original,
-    same_numbers,
     whole_words,
-    without_words,
 )
 from transduce.text.placing import copied, restore
 from transduce.text.segments import split
+from transduce.wings.documents.markup import attribute, pieces, speller
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]

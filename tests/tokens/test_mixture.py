@@ -99,8 +99,8 @@ def test_epochs_and_seeds_differ_and_halves_are_drawn_anew(stores):
 
 @pytest.fixture
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(tokens_mixture, "BLOCK", 10)
-    monkeypatch.setattr(tokens_mixture, "RUN", 3)
+    monkeypatch.setattr(tokens_mixture, "BLOCK_PAIRS", 10)
+    monkeypatch.setattr(tokens_mixture, "RUN_PAIRS", 3)
 
 
 def blocks_of(mixture: Mixture, epoch: int, seed: int = 1) -> list[list[int]]:
@@ -142,7 +142,7 @@ def test_blocks_are_dealt_out_anew_in_every_epoch(stores):
 
 
 def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch):
-    monkeypatch.setattr(tokens_mixture, "SLICE", 5)
+    monkeypatch.setattr(tokens_mixture, "SLICE_PAIRS", 5)
     mixture = Mixture(stores, [1.0] * 4)
     longer = np.maximum(*mixture.lengths(np.arange(32)))
     assert mixture.longest() == (longer.argmax(), longer.max())

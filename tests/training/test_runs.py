@@ -20,7 +20,7 @@ from transduce.config import size_table
 from transduce.config.schema import read_recipe
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
-from transduce.preparation.prepare import open_prepared
+from transduce.preparation.prepared import open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.system.journal import read_events

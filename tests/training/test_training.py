@@ -469,8 +469,8 @@ def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
 
 
 def test_a_block_is_gone_on_with_where_it_was_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens_mixture, "BLOCK", 40)
-    monkeypatch.setattr(tokens_mixture, "RUN", 7)
+    monkeypatch.setattr(tokens_mixture, "BLOCK_PAIRS", 40)
+    monkeypatch.setattr(tokens_mixture, "RUN_PAIRS", 7)
     task = training(tmp_path, reverse_rows(100, seed=1), MODEL, TRAIN, perplexities())
     assert task.data.blocks == 3
     stream, states, seen = loop.updates(task), [], []

@@ -11,8 +11,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     Args:
         model: The folder of a training, finished or not.
         out: The model folder to write.
-        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Those count that were
-            saved every train.save_every updates, and the last.
+        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Only those count that
+            were saved every train.save_every updates, and the last.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
@@ -26,17 +26,19 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     if out.exists():
         raise UserError(f"{out} exists already; give another folder with --out.")
     config = model_folder.read_config(model)
-    # Others are there because something was interrupted, or were the best, and have no place in an average.
-    found = [
+    # Other checkpoints were saved at an interruption, or because they were the best, and don't belong in an average.
+    checkpoints = [
         path
         for path in regular(model / model_folder.CHECKPOINTS, config.train.save_every)
         if model_folder.step_of(path)
     ]
-    if not found:
+    if not checkpoints:
         raise UserError(f"{model} holds no checkpoints to average; name the folder of a training.")
-    if len(found) < last:
-        raise UserError(f"{model} has {len(found)} regular checkpoints, not {last}; give --last {len(found)} or less.")
-    chosen = found[-last:]
+    if len(checkpoints) < last:
+        raise UserError(
+            f"{model} has {len(checkpoints)} regular checkpoints, not {last}; give --last {len(checkpoints)} or less."
+        )
+    chosen = checkpoints[-last:]
     steps = [model_folder.step_of(path) for path in chosen]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model).metrics

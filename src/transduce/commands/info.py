@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Say what a model is, how it was trained and what it scored.
+    """Show a model's details: architecture, training and scores.
 
     Args:
         model: A model folder.

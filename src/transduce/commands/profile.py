@@ -1,4 +1,4 @@
-"""`--profile`: where the time of a command went, and what part of the machine's matrix products it used."""
+"""`--profile`: a time profile of a command, and its share of the machine's speed in matrix products."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from transduce.system.profiling import Profile, profiling
 if TYPE_CHECKING:
     import torch
 
-UPDATE = "data", "forward", "backward", "optimiser"
-TRAIN = "start", *UPDATE, "validation", "checkpoints", "finish"
-OWN_SEARCH = "encode", "decode", "search"
-TRANSLATE = "start", "files", "text", *OWN_SEARCH
+UPDATE_PHASES = "data", "forward", "backward", "optimiser"
+TRAIN_PHASES = "start", *UPDATE_PHASES, "validation", "checkpoints", "finish"
+SEARCH_PHASES = "encode", "decode", "search"  # of torch's engine
+TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 
-def profiled(wanted: bool, phases: Sequence[str]) -> AbstractContextManager[Profile | None]:
-    """A block whose phases are measured, if that is wanted, and told at its end, whatever ends it."""
-    return _profiled(phases) if wanted else nullcontext()
+def profiled(is_on: bool, phases: Sequence[str]) -> AbstractContextManager[Profile | None]:
+    """Measure the phases of a block and print them at its end, also after an error; does nothing unless `is_on`."""
+    return _profiled(phases) if is_on else nullcontext()
 
 
 @contextmanager
@@ -35,14 +35,14 @@ def _profiled(phases: Sequence[str]) -> Iterator[Profile]:
 
 
 def _synchronize() -> None:
-    """Wait for the GPU, if one is in use; what needs no torch goes on without it."""
+    """Wait for the GPU if one is in use; doesn't import torch."""
     torch = sys.modules.get("torch")
     if torch and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 def say_training(profile: Profile, config: RunConfig) -> None:
-    """How fast the updates were, if there were any."""
+    """Print the speed of the updates, if there were any."""
     counts = profile.counts
     if not counts["pairs"]:
         return
@@ -54,13 +54,13 @@ def say_training(profile: Profile, config: RunConfig) -> None:
         round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
     )
     each = per_target_token(config.model, source_length, target_length)
-    rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE)
+    rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
     say(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP each: {_share(each * rate, dtype)}")
 
 
 def say_search(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """How fast our own search with these models was, if it was used."""
+    """Print the speed of torch's engine with these models, if it was used."""
     counts = profile.counts
     if not counts["sentences"]:
         return
@@ -71,10 +71,9 @@ def say_search(profile: Profile, models: Sequence[ModelConfig]) -> None:
     length = round(counts["source tokens"] / counts["sentences"])
     each = [operations(model, length, length) for model in models]
     needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
-    seconds = sum(profile.seconds[name] for name in OWN_SEARCH)
-    say(
-        f"{counts['sentences'] / seconds:,.1f} sentences/s in our own search: {_share(needed / seconds, torch.float32)}"
-    )
+    seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
+    rate = counts["sentences"] / seconds
+    say(f"{rate:,.1f} sentences/s with torch's engine: {_share(needed / seconds, torch.float32)}")
 
 
 def _share(rate: float, dtype: "torch.dtype") -> str:
@@ -82,8 +81,6 @@ def _share(rate: float, dtype: "torch.dtype") -> str:
 
     from transduce.model.arithmetic import ceiling
 
-    most = ceiling(torch.device("cuda" if torch.cuda.is_available() else "cpu"), dtype)
+    limit = ceiling(torch.device("cuda" if torch.cuda.is_available() else "cpu"), dtype)
     kind = str(dtype).removeprefix("torch.")
-    return (
-        f"{rate / 1e9:,.0f} of the {most / 1e9:,.0f} GFLOP/s that large {kind} products reach here, {rate / most:.0%}."
-    )
+    return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} products, {rate / limit:.0%}."

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from transduce.commands.options import Assignments
-from transduce.commands.profile import TRAIN, profiled, say_training
+from transduce.commands.profile import TRAIN_PHASES, profiled, say_training
 from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
 from transduce.system.errors import UserError
 
@@ -56,7 +56,7 @@ def train(
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 
-    with profiled(profile, TRAIN) as found:
+    with profiled(profile, TRAIN_PHASES) as found:
         result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard, arrival=arrival)
     if found:
         say_training(found, model_folder.read_config(out))

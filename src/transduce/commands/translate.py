@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
-from transduce.commands.profile import TRANSLATE, profiled, say_search
+from transduce.commands.profile import TRANSLATE_PHASES, profiled, say_search
 from transduce.commands.recipes import Files
 from transduce.config.schema import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
@@ -89,7 +89,7 @@ class Call:
         """The translator, loaded before the block; the time of the block is profiled if asked for."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
-        with profiled(True, TRANSLATE) if self.profile else nullcontext() as profile:
+        with profiled(True, TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
             with phase("start", whole=True):
                 translator = load(self.models, self.options, engine=self.engine)
             say(f"Engine: {translator.engine.name}")

@@ -1,13 +1,17 @@
-"""The families of models: what model.kind names, where its class stands, and which options it alone reads."""
+"""The registry of model families: where the class of each model.kind is, and which options only some families read.
+
+To add a family, write its class in a module and name it in `FAMILIES`. The module is imported when a model of it is
+built.
+"""
 
 from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """One kind of model."""
+    """A kind of model."""
 
-    model: str  # "module:class" of a Seq2Seq, imported when a model of this kind is built
-    reads: tuple[str, ...] = ()  # options that not every family reads
+    model: str  # "module:class" of a Seq2Seq
+    reads: tuple[str, ...] = ()  # those of its options that not every family reads
 
 
 FAMILIES = {
@@ -35,7 +39,7 @@ FAMILIES = {
 }
 
 
-READ_BY = {  # option -> the families that read it; options that are not here are read by all
+READ_BY = {  # option -> the families that read it; all families read an option that is missing here
     option: [kind for kind, other in FAMILIES.items() if option in other.reads]
     for family in FAMILIES.values()
     for option in family.reads

@@ -21,8 +21,8 @@ from transduce.config.families import FAMILIES, READ_BY
 from transduce.system.errors import UserError
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
-# What models see instead of placeholders (corpus/stand_ins.py): Unicode keeps these for use inside of programs.
-STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+# One-character tokens that replace placeholders (text/placeholder_tokens.py): Unicode reserves them for programs.
+PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 FORMAT = 1  # of model folders; a newer one is refused
 
 Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them

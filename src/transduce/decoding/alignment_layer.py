@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.model.batch import Batch, Ids, make_batch
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 from transduce import model_folder
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.text.pairs import Origin, Pair, read_pairs
 
 PHRASEBOOK = "the phrasebook"

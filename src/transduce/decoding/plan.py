@@ -10,9 +10,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from transduce.decoding.types import BLANK, PLAIN, Link, Translation, TranslationOptions
-from transduce.text.inline import TextKind
-from transduce.text.markup import speller
-from transduce.text.placeholder_tokens import stand_in, strays
+from transduce.text.inline import TextKind, speller
+from transduce.text.numbers import same_numbers
+from transduce.text.placeholder_removal import without_words
+from transduce.text.placeholder_tokens import stray_tokens, with_tokens
 from transduce.text.placeholders import (
     Masked,
     cut,
@@ -23,9 +24,7 @@ from transduce.text.placeholders import (
     mask,
     moved,
     original,
-    same_numbers,
     whole_words,
-    without_words,
 )
 from transduce.text.placing import copied, restore
 from transduce.text.segments import Segments, join, shorten, split, whole
@@ -64,7 +63,7 @@ class _Text(NamedTuple):
     spell: Callable[[str], str]  # escapes characters that would be markup
     gaps: list[str]
     parts: list[_Part]
-    stand_ins: bool
+    placeholder_tokens: bool
 
 
 class Plan:
@@ -72,8 +71,8 @@ class Plan:
 
     language: by which texts are split into sentences; None: each text is one sentence. kinds: of the texts, by default
     plain. A sentence of more than `max_length` tokens is translated in parts. A sentence with placeholders is there
-    twice, with and without them: the first counts if they are copied. stand_ins: the model was trained on masked
-    placeholders (see Tokenizer.has_stand_ins). can_align: tags may find their places by links.
+    twice, with and without them: the first counts if they are copied. placeholder_tokens: the model was
+    trained on them (see Tokenizer.has_placeholder_tokens). can_align: tags may find their places by links.
     """
 
     def __init__(
@@ -85,14 +84,14 @@ class Plan:
         kinds: Sequence[TextKind] | None = None,
         lengths: Lengths | None = None,
         max_length: int | None = None,
-        stand_ins: bool = False,
+        placeholder_tokens: bool = False,
         beam_size: int = 1,
         can_align: bool = True,
     ) -> None:
         self.sentences: list[str] = []
         self.options = options
         self._beam_size, self._can_align = beam_size, can_align
-        self._stand_ins = stand_ins
+        self._uses_tokens = placeholder_tokens
         kinds = kinds or ["plain"] * len(texts)
         masked = [
             self._masked(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
@@ -156,7 +155,7 @@ class Plan:
         return texts if self.options.align else list(map(_without_links, texts))
 
     def _masked(self, masked: Masked) -> Masked:
-        return stand_in(masked) if self._stand_ins else masked
+        return with_tokens(masked) if self._uses_tokens else masked
 
     def _text(
         self, text: str, kind: TextKind, spell: Callable[[str], str], masked: Masked, parts: list[list[Span]]
@@ -171,7 +170,7 @@ class Plan:
             spell,
             gaps,
             [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(sentences, spans, strict=True)],
-            self._stand_ins,
+            self._uses_tokens,
         )
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
@@ -273,7 +272,7 @@ def _translated(part: _Part, text: _Text, translations: Sequence[Translation], r
 
 def _restored(part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
     """A part of the translation of its masked form."""
-    made_up = strays(masked.text, translation.text) if text.stand_ins else []
+    made_up = stray_tokens(masked.text, translation.text) if text.placeholder_tokens else []
     restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
     flags = {
         LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),

@@ -120,7 +120,7 @@ class Translator:
     def _translate(
         self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
     ) -> list[Translation]:
-        if not (options.sentences or kinds or self.tokenizer.has_stand_ins):
+        if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
             return self.translate_sentences(texts, options, numbers)
         plan = self.plan(texts, options, kinds=kinds)
         return plan.assemble(plan.translate(self.translate_sentences, numbers))
@@ -139,7 +139,7 @@ class Translator:
             kinds=kinds,
             lengths=self.lengths,
             max_length=min((limit for limit in limits if limit), default=None),
-            stand_ins=self.tokenizer.has_stand_ins,
+            placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
             can_align="attention" in self.engine.supports,
         )
@@ -155,10 +155,10 @@ class Translator:
         text. A blank pair has probability 1. A model that was trained on masked placeholders sees them masked if both
         sides have the same. Raises UserError as `translate` does, and for unequal numbers of sources and targets.
         """
-        if self.tokenizer.has_stand_ins and len(sources) == len(targets):
-            from transduce.text.placeholder_tokens import both  # too slow for a line
+        if self.tokenizer.has_placeholder_tokens and len(sources) == len(targets):
+            from transduce.text.placeholder_tokens import with_shared_tokens  # too slow for a line
 
-            masked = [both(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            masked = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in masked], [target for _, target in masked]
         return self.score_sentences(sources, targets)
 

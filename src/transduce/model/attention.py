@@ -1,7 +1,7 @@
 """Scaled dot-product attention and its heads (section 3.2 of the paper).
 
 b = sentences, r = rows (hypotheses), h = heads, t = query positions, s = key positions, d = channels of a head.
-Masks are boolean; True means *may attend*. Other kinds of attention: `variants.py`.
+Masks are boolean; True means *may attend*. Attention within a window: `restricted.py`.
 """
 
 import math

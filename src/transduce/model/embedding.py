@@ -17,7 +17,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 
 class Embedding(nn.Module):
-    """A row per token, times sqrt(d_model); the same matrix predicts tokens (section 3.4)."""
+    """A vector per token, times sqrt(d_model); the same matrix predicts tokens (section 3.4)."""
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
@@ -34,7 +34,7 @@ class Embedding(nn.Module):
 
 
 class SinusoidalPositions(nn.Module):
-    """The table of section 3.5; it grows with the longest sequence seen, so there is no limit."""
+    """The table of section 3.5; it grows with the longest sequence, so length has no limit."""
 
     def __init__(self, d_model: int, length: int = 512):
         super().__init__()
@@ -43,9 +43,9 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, d_model), the first at position `start`."""
-        table = self.table  # which another thread may replace meanwhile
+        table = self.table  # another thread may replace it meanwhile
         if start + length > table.size(0):
-            with torch.inference_mode(False):  # training may come to use it, too
+            with torch.inference_mode(False):  # training may use it later
                 self.table = table = sinusoids(2 * (start + length), table.size(1)).to(table)
         return table[start : start + length]
 
@@ -63,7 +63,7 @@ class LearnedPositions(nn.Module):
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
-    """The encoding of positions that model.positions names."""
+    """The positional encoding that model.positions names."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
     return SinusoidalPositions(config.d_model)

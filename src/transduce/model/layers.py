@@ -1,4 +1,4 @@
-"""The layers that encoder and decoder are stacked from (section 3.1 of the paper).
+"""The layers of encoder and decoder (section 3.1 of the paper).
 
 r = rows (hypotheses), h = heads, s = source positions, t = target positions.
 """
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import KeyValues
 from transduce.model.dropout import Dropout
-from transduce.model.variants import make_attention
+from transduce.model.restricted import make_attention
 
 EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer of model.experts, imported if used
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class Residual(nn.Module):
@@ -36,11 +36,11 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, at every position alike (section 3.3)."""
+    """max(0, x W1 + b1) W2 + b2, the same at every position (section 3.3)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = ACTIVATION_FUNCTIONS[config.activation]
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.out = nn.Linear(config.d_ff, config.d_model)
 
@@ -85,7 +85,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and the keys and values seen so far."""
+        """x (r, t, d_model) -> the same shape, and the keys and values up to here; `past`: those before x."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:

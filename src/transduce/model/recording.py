@@ -1,10 +1,10 @@
-"""What is recorded on the way through a model, without a flag in every signature.
+"""Record attention weights and the routing of experts during a forward pass, without a flag in every signature.
 
     with recording() as record:
         model(src, tgt)
-    record.attention[0].weights        # of the first attention that was computed
+    record.attention[0].weights        # of the attention computed first
 
-Outside such a block, and in other threads, nothing is kept and the fast path is taken.
+Outside such a block, and in other threads, nothing is recorded and attention takes the fast path.
 """
 
 from collections.abc import Iterator
@@ -17,30 +17,30 @@ from torch import Tensor, nn
 
 
 class AttentionMap(NamedTuple):
-    """The weights of one attention, in the order of computation."""
+    """The weights of one attention call."""
 
     module: nn.Module
     weights: Tensor  # (b, h, t, s)
 
 
 class Routing(NamedTuple):
-    """How a layer of experts spread its tokens, in the order of computation."""
+    """How a layer of experts distributed its tokens in one call."""
 
-    probabilities: Tensor  # (n, experts), of every token
-    chosen: Tensor  # (n, k), experts by number
+    probabilities: Tensor  # (n, experts)
+    chosen: Tensor  # (n, k), indices of experts
 
 
 @dataclass
 class Record:
-    """All that was recorded."""
+    """Everything recorded, in the order of computation."""
 
     attention: list[AttentionMap] = field(default_factory=list)
     routing: list[Routing] = field(default_factory=list)
-    keeps_attention: bool = True  # which costs time: the weights are formed in full
+    keeps_attention: bool = True  # slower: the weights are formed in full
 
     def of(self, module: nn.Module) -> list[Tensor]:
-        """The weights (b, h, t, s) of one attention module, a tensor a call."""
-        return [kept.weights for kept in self.attention if kept.module is module]
+        """The weights (b, h, t, s) of one attention module, one tensor per call."""
+        return [recorded.weights for recorded in self.attention if recorded.module is module]
 
 
 _active: ContextVar[Record | None] = ContextVar("record", default=None)  # a server's threads share a model
@@ -48,7 +48,7 @@ _active: ContextVar[Record | None] = ContextVar("record", default=None)  # a ser
 
 @contextmanager
 def recording(*, attention: bool = True) -> Iterator[Record]:
-    """Keep what the models compute inside the block: routing, and attention unless it is not wanted."""
+    """Record routing and, unless switched off, attention of the models that run inside the block."""
     record = Record(keeps_attention=attention)
     before = _active.set(record)
     try:
@@ -58,7 +58,7 @@ def recording(*, attention: bool = True) -> Iterator[Record]:
 
 
 def record_attention(module: nn.Module, weights: Tensor) -> None:
-    """Keep weights (b, h, t, s), if that is wanted."""
+    """Record weights (b, h, t, s), if attention is recorded here."""
     record = _active.get()
     if record is not None and record.keeps_attention:
         record.attention.append(AttentionMap(module, weights))

@@ -1,7 +1,7 @@
-"""What every translation model offers, and the operations on what it hands out.
+"""The interface of every translation model, and operations on its memory and state.
 
-A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows, the k rows of a
-sentence side by side. Memory is kept once per sentence, state once per row.
+A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows; the k rows of a
+sentence are adjacent. Memory is stored once per sentence, state once per row.
 """
 
 from typing import Any, NamedTuple
@@ -9,24 +9,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-State = Any  # nested tuples and lists of tensors whose first dimension is the row; None = empty
+State = Any  # nested tuples and lists of tensors whose first dimension is the row; None: empty
 
 
 class Memory(NamedTuple):
-    """The encoded source, ready to be attended to by every decoder layer."""
+    """The encoded source, as the decoder layers attend to it."""
 
     keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one for all: (b, h, s, d_k), (b, h, s, d_v)
-    mask: Tensor  # (b, 1, 1, s), True = a real token
+    mask: Tensor  # (b, 1, 1, s), True: not padding
 
 
 class Seq2Seq(nn.Module):
     """p(tgt | src), one token at a time.
 
-    `decode` is the only path through the decoder: training calls it once with the whole target and no
-    state, search calls it token by token with the state it returned before.
+    `decode` is the only path through the decoder. Training calls it once with the whole target and no state; search
+    calls it token by token, with the state that it returned before.
     """
 
-    max_positions: int | None = None  # the longest sequence, source or target; None: any
+    max_positions: int | None = None  # maximum length of source and target; None: no limit
 
     def encode(self, src: Tensor) -> Any:
         """src (b, s) -> memory."""
@@ -43,7 +43,7 @@ class Seq2Seq(nn.Module):
 
 
 def select(tree: Any, index: Tensor) -> Any:
-    """The given rows of every tensor in a state (or the given sentences of a memory)."""
+    """Select rows of every tensor in a state, or sentences of a memory."""
     if tree is None:
         return None
     if isinstance(tree, Tensor):

@@ -37,7 +37,7 @@ class Transformer(Seq2Seq):
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
 
     def encode(self, src: Tensor) -> Memory:
-        """src (b, s) -> the keys and values of the source for every decoder layer."""
+        """src (b, s) -> the keys and values of the source, for every decoder layer."""
         mask = (src != PAD)[:, None, None, :]  # (b, 1, 1, s)
         embed = self.source_embedding or self.embedding
         x = self.dropout(embed(src) + self.source_positions(0, src.size(1)))
@@ -52,9 +52,9 @@ class Transformer(Seq2Seq):
         past = state or [None] * len(self.decoder)
         start = 0 if state is None else state[0][0].size(2)
         x = self.dropout(self.embedding(tgt) + self.target_positions(start, tgt.size(1)))
-        seen = []
+        new_state = []
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):
-            x, after = layer(x, source, memory.mask, before)
-            seen.append(after)
+            x, keys_values = layer(x, source, memory.mask, before)
+            new_state.append(keys_values)
         logits = self.embedding.logits(self.decoder_norm(x))
-        return logits if self.output_bias is None else logits + self.output_bias, seen
+        return logits if self.output_bias is None else logits + self.output_bias, new_state

@@ -1,1 +1,1 @@
-"""What the rest stands on: files, locks, the journal, the machine, profiling, errors."""
+"""System services: errors, files, locks, the journal, the machine, profiling."""

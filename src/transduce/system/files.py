@@ -277,7 +277,5 @@ def write_error(path: Path, needed: int, error: OSError) -> UserError:
 def _no_room(path: Path, needed: int, error: BaseException) -> UserError:
     place = next(folder for folder in path.absolute().parents if folder.exists())
     free = shutil.disk_usage(place).free
-    return UserError(
-        f"There is no room for {path}: it needs at least {needed:,} bytes, {free:,} are free ({error}); "
-        "make room or write elsewhere."
-    )
+    size = f"it needs at least {needed:,} bytes, " if needed else ""
+    return UserError(f"There is no room for {path}: {size}{free:,} are free ({error}); make room or write elsewhere.")

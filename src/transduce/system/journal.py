@@ -1,7 +1,7 @@
-"""What happens in a run: one JSON line per event for programs, one line that moves for people.
+"""The journal of a run: one JSON line an event for programs, and a line of progress for people.
 
-An event is a dictionary with "event" (its name), "time" (seconds since 1970) and plain values.
-People read on the standard error, so that the standard output stays free for results.
+An event is a dictionary with "event" (its name), "time" (seconds since 1970) and plain values. Messages for people
+go to the standard error, so the standard output holds results only.
 """
 
 import json
@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
-_people = Console(stderr=True, highlight=False, emoji=False)  # opus:Books:en-de has none
+_people = Console(stderr=True, highlight=False, emoji=False)  # :Books: in opus:Books:en-de is no emoji
 
 
 class Journal:
@@ -97,7 +97,7 @@ class NoJournal(Journal):
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of a journal in order; a last line that is not yet whole is left out."""
+    """The events of a journal in order, without an incomplete last line."""
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):
@@ -109,34 +109,32 @@ def open_tensorboard(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UserError(
-            "TensorBoard files were asked for, but tensorboard is not installed: pip install tensorboard."
-        ) from None
+        raise UserError("The package tensorboard is not installed. Install it: pip install tensorboard.") from None
     return SummaryWriter(str(folder))
 
 
 def silence(wanted: bool) -> None:
-    """Whether this process says nothing to people from now on: of several that train together, one speaks."""
+    """Whether this process prints no more messages: of several ranks, only rank 0 prints."""
     _people.quiet = wanted
 
 
 def say(text: str) -> None:
-    """Print a line for people, above the moving one if there is one."""
+    """Print a message on the standard error, above the line of progress if there is one."""
     _people.print(text, markup=False, soft_wrap=True)
 
 
 def telling(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """The same items, while saying now and then how many have passed, and how fast."""
-    told = began = time.monotonic()
+    """The same items, with a message about their number and rate every 25 seconds."""
+    last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
-        if time.monotonic() - told > SECONDS_BETWEEN_LINES:
-            told = time.monotonic()
-            say(f"{number:,} {what}, {number / (told - began):,.1f} a second")
+        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            say(f"{number:,} {what}, {number / (last - began):,.1f} a second")
         yield item
 
 
 class Progress(NamedTuple):
-    """Where a training stands, as a person wants to see it."""
+    """The progress of a training, for people."""
 
     step: int
     steps: int
@@ -148,7 +146,7 @@ class Progress(NamedTuple):
     seconds_left: float
 
     def line(self) -> str:
-        """The most important first: a narrow terminal cuts off the end."""
+        """One line, the most important first: a narrow terminal cuts off the end."""
         return (
             f"{self.step:,}/{self.steps:,}  {duration(self.seconds_left)} left  loss {self.loss:.3f}  "
             f"ppl {self.perplexity:.4g}  {self.tokens_per_second:,.0f} tok/s  epoch {self.epoch}  "
@@ -157,7 +155,7 @@ class Progress(NamedTuple):
 
 
 def duration(seconds: float) -> str:
-    """A length of time as h:mm:ss."""
+    """Seconds as h:mm:ss."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -165,22 +163,22 @@ def duration(seconds: float) -> str:
 
 
 class Transfer(NamedTuple):
-    """Where a download stands."""
+    """The progress of a download."""
 
     name: str
-    step: int  # bytes that are there
-    steps: int  # bytes there will be; 0: unknown
+    step: int  # bytes downloaded
+    steps: int  # bytes in total; 0: unknown
     bytes_per_second: float
 
     def line(self) -> str:
-        """The most important first: a narrow terminal cuts off the end."""
+        """One line, the most important first: a narrow terminal cuts off the end."""
         left = duration((self.steps - self.step) / self.bytes_per_second) if self.bytes_per_second else "?"
         of_all = f" of {self.steps / 1e6:,.1f} MB  {left} left" if self.steps else " MB"
         return f"{self.step / 1e6:,.1f}{of_all}  {self.bytes_per_second / 1e6:,.1f} MB/s  {self.name}"
 
 
 class Display:
-    """The progress of something long: a line that moves on a terminal, a new line now and then elsewhere."""
+    """A line of progress: updated in place on a terminal, printed every 25 seconds elsewhere."""
 
     def __init__(self) -> None:
         moves = sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet
@@ -188,7 +186,7 @@ class Display:
         self._shown = -math.inf  # when, on the monotonic clock
 
     def show(self, progress: Progress | Transfer) -> None:
-        """Tell where it stands; call it as often as you like."""
+        """Show the progress, at most every 0.2 seconds on a terminal; cheap to call often."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return
@@ -211,7 +209,7 @@ class Display:
 
 
 def _progress_bar() -> ProgressBar:
-    """One line that is drawn only when told to: no thread beside the training."""
+    """A line that is drawn only by `show`, without a thread of its own."""
     columns = BarColumn(bar_width=12), TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
     bar = ProgressBar(*columns, console=_people, auto_refresh=False, transient=True, redirect_stdout=False)
     bar.add_task("", total=None)
@@ -219,7 +217,7 @@ def _progress_bar() -> ProgressBar:
 
 
 def _whole_lines(path: Path) -> int:
-    """Bytes of the lines that are complete."""
+    """Bytes of the complete lines."""
     with path.open("rb") as file:
         return sum(len(line) for line in file if line.endswith(b"\n"))
 

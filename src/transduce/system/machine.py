@@ -1,4 +1,4 @@
-"""What the machine has, and how libraries use it: cores, registers, threads that wait, memory that is kept."""
+"""Cores and free memory of the machine, and settings of the libraries that use them."""
 
 import contextlib
 import ctypes
@@ -8,29 +8,29 @@ import platform
 import threading
 from pathlib import Path
 
-TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # of mallopt(3)
-LARGE = 1 << 30  # bytes
-LARGEST_ONCE = 1 << 25  # bytes, before glibc 2.35
-SPINS = "3000"  # some ten microseconds
-KERNELS = "64"  # a micro-batch has 39
-AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # what CTranslate2's kernels of that name need
-GROUP = Path("/sys/fs/cgroup")  # where a container sees its limits (version 2)
-NICE = 5  # a third of the time that a thread gets which does not come second
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # parameters of mallopt(3)
+KEPT_BLOCK_BYTES = 1 << 30
+OLD_KEPT_BLOCK_BYTES = 1 << 25  # the maximum before glibc 2.35
+SPIN_COUNT = "3000"  # some ten microseconds
+KERNELS_CACHED = "64"  # a micro-batch needs 39
+AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # required by CTranslate2's AVX-512 kernels
+CGROUP = Path("/sys/fs/cgroup")  # the limits of a container (version 2)
+NICENESS = 5  # about a third of a normal thread's share
 
 
-def cores(group: Path = GROUP) -> int:
-    """CPU threads that are worth using: those that are allowed, but no more than a container is given the time of."""
+def cores(group: Path = CGROUP) -> int:
+    """The CPU threads that this process may use, limited by the CPU quota of its container."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # there is no limit, or it is "max"
+    with contextlib.suppress(OSError, ValueError):  # no limit, or "max"
         quota, period = map(int, (group / "cpu.max").read_text(encoding="ascii").split())
         return max(1, min(allowed, math.ceil(quota / period)))
     return allowed
 
 
-def free_memory(group: Path = GROUP) -> float:
-    """Bytes to be had on Linux, which ends a process that takes more, or than its container is given.
+def free_memory(group: Path = CGROUP) -> float:
+    """Bytes that this process can take before Linux kills it, limited by the memory of its container.
 
-    Elsewhere infinite: other systems swap.
+    Infinite on other systems, which swap.
     """
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
@@ -38,70 +38,70 @@ def free_memory(group: Path = GROUP) -> float:
     with contextlib.suppress(OSError, ValueError):
         limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
         cached = int(_entry(group / "memory.stat", "inactive_file "))
-        free = min(free, limit - used + cached)  # of files, which is handed back on need
+        free = min(free, limit - used + cached)  # of files, which Linux frees when needed
     return free
 
 
-def come_second() -> None:
-    """Let others be served before this thread, and the threads that it will start, where there are fewer cores."""
-    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere it is the whole process
+def lower_priority() -> None:
+    """Lower the priority of this thread and of the threads that it will start."""
+    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call is about the whole process
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def sleep_soon() -> None:
-    """Let a thread that waits for the others of a product sleep after a moment; to be called before torch is imported.
+    """Let waiting OpenMP threads sleep sooner; call it before torch is imported. A user's own setting stays.
 
-    GNU's OpenMP has it turn 300,000 times first. Where another process has taken a core, it turns on the one that the
-    others wait for, and a training with two threads has a twentieth of its speed (`benchmarks/spinning.py`). Who has
-    set it already is left alone.
+    libgomp spins 300,000 times before it sleeps. If another process needs the core, the spinning thread delays the
+    others, and a training with two threads falls to a twentieth of its speed (`benchmarks/spinning.py`).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
 def keep_memory() -> None:
-    """Tell glibc to reuse large blocks instead of handing each back to the system; elsewhere, do nothing.
+    """Tell glibc to reuse large blocks instead of returning them to the system; does nothing elsewhere.
 
-    Every batch and every step of a search has other shapes, and their tensors are blocks of megabytes: handed back and
-    asked for again, each page of them is cleared by the system every time, which takes up to a fifth of a training, and
-    a sixth of a search. Threads that search share the memory that is kept.
+    Tensors are blocks of megabytes, with another shape in every batch and search step. The system clears each page of
+    a returned block, which took up to a fifth of the time of a training and a sixth of a search. All threads share the
+    kept memory.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
-        libc.mallopt(ARENA_MAX, 1)
-        libc.mallopt(TRIM_THRESHOLD, LARGE)
-        libc.mallopt(MMAP_THRESHOLD, LARGE) or libc.mallopt(MMAP_THRESHOLD, LARGEST_ONCE)
+        libc.mallopt(M_ARENA_MAX, 1)
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT_BLOCK_BYTES)
+        if not libc.mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK_BYTES):
+            libc.mallopt(M_MMAP_THRESHOLD, OLD_KEPT_BLOCK_BYTES)
 
 
 def keep_few_kernels() -> None:
-    """Let oneDNN keep the kernels of an update; to be called before the first product. What a user has set stays.
+    """Limit oneDNN's cache to the kernels of an update; call it before the first product. A user's own setting stays.
 
-    For each shape of a product in bfloat16 it makes a kernel, of some 0.7 MB, and it and what torch puts around it keep
-    1,024 of them. Hardly two batches have the same shapes, so that a training grows by gigabytes for nothing.
+    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 product; oneDNN and torch each cache 1,024.
+    Batches rarely have the same shapes, so without a limit a training grows by gigabytes for nothing.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        os.environ.setdefault(name, KERNELS)
+        os.environ.setdefault(name, KERNELS_CACHED)
 
 
 def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
-    """What Linux says that the first processor can do, by its names; elsewhere nothing."""
+    """The CPU flags of the first processor, as Linux names them; empty on other systems."""
     with contextlib.suppress(OSError):
         return set(_entry(processors, "flags").split())
     return set()
 
 
 def _entry(file: Path, name: str) -> str:
-    """What stands behind a name, at its first line, in a file where the system tells of itself; "" without such."""
+    """The value after a name in a file of the system, from the first line with it; "" without one."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 
 
 def use_wide_registers() -> None:
-    """Let CTranslate2 use AVX-512 where there is such; to be called before its first translator.
+    """Let CTranslate2 use AVX-512 on every processor that has it; call it before the first translator.
 
-    Left alone it does so on processors of Intel only, and takes AVX2 on others, which is up to a tenth slower. Who has
-    chosen already is left alone.
+    By default it does so only on Intel processors and uses AVX2 on others, which is up to 10 % slower. A user's own
+    setting stays.
     """
     if features() >= AVX512:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

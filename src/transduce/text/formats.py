@@ -1,7 +1,7 @@
 """The registry of file formats: the suffix of a file's name says which reader understands it.
 
-To add a format, write its reader in a module and name the reader in `FORMATS`. The module is imported when the first
-file of the format is read.
+To add a format, write its reader in a module and name the reader in `FILE_FORMATS`. The module is imported when the
+first file of the format is read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +74,7 @@ _PAGE = Format(parallel=f"{_DOCUMENTS}.parallel_documents:read_page_pairs", docu
 _SUBTITLES = Format(
     parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs", document=f"{_DOCUMENTS}.subtitles:read_subtitles"
 )
-FORMATS = {
+FILE_FORMATS = {
     ".tsv": Format(_TSV),
     ".tab": Format(_TSV, plain=True),
     ".txt": Format(_TSV, document=f"{_DOCUMENTS}.lines:read_text", plain=True),
@@ -95,17 +95,17 @@ FORMATS = {
 
 def format_of(file: str) -> Format:
     """The format that the suffix of a file's name stands for, compressed or not; one without readers if unknown."""
-    return FORMATS.get(suffixes(file)[0], Format())
+    return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
 def combinable_suffixes() -> list[str]:
     """The suffixes of bilingual formats of which a corpus may be several files, or a folder."""
-    return [suffix for suffix, form in FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
+    return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
 
 
 def document_suffixes() -> list[str]:
     """The suffixes of files that `read_document` reads."""
-    return [suffix for suffix, form in FORMATS.items() if form.document]
+    return [suffix for suffix, form in FILE_FORMATS.items() if form.document]
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
@@ -115,7 +115,7 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
     languages. Raises UserError for an unknown format and for a file that its reader refuses.
     """
     suffix = PurePath(name).suffix.lower()
-    reader = FORMATS.get(suffix, Format()).document
+    reader = FILE_FORMATS.get(suffix, Format()).document
     if not reader:
         kind = f"its suffix {suffix}" if suffix else "its name has no suffix, which"
         raise UserError(f"{name} can't be translated: {kind} is none of {', '.join(document_suffixes())}.")

@@ -1,4 +1,4 @@
-"""Texts by their hashes: what repeats in a corpus that does not fit into memory."""
+"""Hashes of texts, to find repetitions in a corpus that does not fit into memory."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits64 = NDArray[np.uint64]
-PARTITIONS = 16  # of hashes that are compared with each other in a sixteenth of the memory
+PARTITIONS = 16  # of the hashes: comparing within one takes a sixteenth of the memory
 
 
 def hash_text(text: str) -> bytes:
-    """8 bytes, the same in every process, unlike Python's own: what is left out may not depend on chance."""
+    """A hash of 8 bytes, equal in all processes, unlike Python's own."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -21,48 +21,48 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Hashes in parts, with equal ones in the same part: their places in ascending order, and they themselves.
+    """Hashes in partitions, with equal ones in the same partition: their places in ascending order, and the hashes.
 
-    blocks: gives all of them, in arrays of any shape that count as one behind the other; it is called for every part.
+    blocks: yields all hashes, in arrays of any shape that are taken as concatenated; it is called for every partition.
     """
     return (_part(blocks(), remainder) for remainder in range(PARTITIONS))
 
 
 def _part(blocks: Iterable[Bits64], remainder: int) -> tuple[NDArray[np.int64], Bits64]:
-    places, found, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
+    places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
     for block in blocks:
         flat = block.reshape(-1)
-        last_bytes = flat.view(np.uint8)[::8]  # as evenly spread as all of a hash
+        last_bytes = flat.view(np.uint8)[::8]  # uniformly distributed, like the whole hash
         here = np.flatnonzero(last_bytes % PARTITIONS == remainder)
         places.append(begin + here)
-        found.append(flat[here])
+        hashes.append(flat[here])
         begin += len(flat)
-    return np.concatenate(places), np.concatenate(found)
+    return np.concatenate(places), np.concatenate(hashes)
 
 
-class Hashes:
-    """A set of hashes that only grows, in sorted arrays, each at least twice as long as the next.
+class SeenHashes:
+    """A set of hashes that only grows: finds repetitions.
 
-    It takes 8 bytes of memory for each, and half as many again while two arrays become one.
+    It holds sorted arrays, each at least twice as long as the next. It takes 8 bytes of memory for each hash, and half
+    as many again while two arrays are merged.
     """
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []
 
-    def add(self, hashes: Sequence[bytes]) -> list[bool]:
-        """Whether each was not there, neither before nor earlier in the same call."""
-        numbers = as_numbers(hashes)
-        order = np.argsort(numbers, kind="stable")
-        ascending = numbers[order]
-        is_new = np.ones(len(numbers), dtype=bool)
+    def add(self, hashes: Bits64) -> NDArray[np.bool_]:
+        """Whether each hash is new: neither in the set nor earlier in the same call."""
+        order = np.argsort(hashes, kind="stable")
+        ascending = hashes[order]
+        is_new = np.ones(len(hashes), dtype=bool)
         is_new[1:] = ascending[1:] != ascending[:-1]
         for run in self._runs:
             places = np.searchsorted(run, ascending).clip(max=len(run) - 1)
             is_new &= run[places] != ascending
         self._keep(ascending[is_new])
-        found = np.empty_like(is_new)
-        found[order] = is_new
-        return found.tolist()
+        result = np.empty_like(is_new)
+        result[order] = is_new
+        return result
 
     def _keep(self, run: Bits64) -> None:
         if not len(run):
@@ -70,7 +70,7 @@ class Hashes:
         self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, merged = self._runs.pop(), self._runs[-1]
-            merged.resize(len(merged) + len(last), refcheck=False)  # grows where it is, instead of standing there twice
+            merged.resize(len(merged) + len(last), refcheck=False)  # in place, without a second copy
             merged[-len(last) :] = last
             del last
-            merged.sort(kind="stable")  # which finds that there are two sorted parts
+            merged.sort(kind="stable")  # fast for two sorted halves

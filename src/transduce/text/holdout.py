@@ -1,11 +1,12 @@
-"""A part of a corpus to validate on, of which training has seen no sentence.
+"""The hold-out: validation pairs of a corpus that share no sentence with the pairs to train on.
 
-Corpora repeat themselves: one sentence has many translations. Where pairs are split at random,
-half of a validation set may be known by heart. Here sentences that share a pair are linked, and
-the corpus is split between the connected components of this graph, never through one.
+Corpora repeat themselves: one sentence has many translations. In a random split, half of a validation set may have
+been trained on. So sentences of the same pair are linked, and the corpus is split between the connected components of
+this graph, never through one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,64 +15,72 @@ from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64, alike, as_numbers, hash_text
 from transduce.text.pairs import Pair
 
-TRAIN, HELD_OUT, DROPPED = 0, 1, 2  # the parts of a corpus; dropped: related to a pair that is held out
-LARGEST_PART = 10  # at most a tenth of the pairs may leave training
-SLICE = 1_000_000  # pairs or sentences looked at together: an operation needs memory for one slice only
-Sentences = Callable[[], Iterable[Bits64]]  # gives hashes, in blocks (pairs, 2), whenever it is called
+LEAVING_DIVISOR = 10  # at most a tenth of the pairs may leave training
+SLICE_ITEMS = 1_000_000  # pairs or sentences per operation, which needs memory for one slice only
+Sentences = Callable[[], Iterable[Bits64]]  # yields hashes of both sides in blocks (pairs, 2), whenever it is called
+
+
+class Part(IntEnum):
+    """What becomes of a pair."""
+
+    TRAIN = 0
+    HELD_OUT = 1
+    DROPPED = 2  # it shares a sentence with a held-out pair
+    REPEATED = 3  # left out before the hold-out: it repeats an earlier pair
+    PLACEHOLDERS_DIFFER = 4  # likewise: the placeholders of source and target differ
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
-    """The hashes of both sentences of every pair (pairs, 2); equal if they differ only in case or white space."""
+    """Hashes of source and target of every pair (pairs, 2); equal if texts differ only in case or white space."""
     texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
     return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
 
 
 def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
-    """The part that every pair belongs to, so that no sentence of either side is both trained on and held out.
+    """The part of every pair, TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
 
-    sentences: the hashes of both of every pair. The held-out part takes one pair, chosen by `seed`, of each of the
-    `count` smallest components; their other pairs are dropped. At most a tenth of the pairs leaves training in all, but
-    one is held out whatever it costs. The result depends on the sentences, the count and the seed alone. It takes about
-    19 bytes of memory per pair.
+    One pair of each of the `count` smallest components is held out, chosen by `seed`; their other pairs are dropped. At
+    most a tenth of the pairs leaves training, but at least one pair is held out. The result depends only on the
+    sentences, the count and the seed. It takes about 19 bytes of memory per pair.
     Raises UserError if all pairs are linked, so that there is no such split.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
-        return np.full(pairs, TRAIN, dtype=np.int8)
+        return np.full(pairs, Part.TRAIN, dtype=np.int8)
     components = _components(sentences, pairs)
     sizes = np.zeros(components.max(initial=0) + 1, dtype=np.int32)
-    for some in _slices(len(components)):
-        np.add.at(sizes, components[some], 1)
+    for part in _slices(len(components)):
+        np.add.at(sizes, components[part], 1)
     if np.count_nonzero(sizes) < 2:
         raise UserError(
-            f"No validation set can be split off: {_why(pairs)}. Give one with --valid, or more text to train on."
+            f"No validation set can be split off: {_why_not(pairs)}. Give validation files, or more text to train on."
         )
     generator = np.random.default_rng(seed)
-    chosen = np.sort(_choose(sizes, count, pairs // LARGEST_PART, generator))
+    chosen = np.sort(_choose(sizes, count, pairs // LEAVING_DIVISOR, generator))
     is_chosen = np.zeros(len(sizes), dtype=bool)
     is_chosen[chosen] = True
-    leaving = np.concatenate([some.start + np.flatnonzero(is_chosen[components[some]]) for some in _slices(pairs)])
+    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in _slices(pairs)])
     leaving = leaving[np.argsort(components[leaving], kind="stable")]  # one component after another
-    parts = np.full(pairs, TRAIN, dtype=np.int8)
-    parts[leaving] = DROPPED
+    parts = np.full(pairs, Part.TRAIN, dtype=np.int8)
+    parts[leaving] = Part.DROPPED
     drawn = (generator.random(len(chosen)) * sizes[chosen]).astype(np.int64)
-    parts[leaving[np.cumsum(sizes[chosen]) - sizes[chosen] + drawn]] = HELD_OUT
+    parts[leaving[np.cumsum(sizes[chosen]) - sizes[chosen] + drawn]] = Part.HELD_OUT
     return parts
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """For each pair, the component that sentences link it to, as the least number of a sentence in it.
+    """For each pair its component, as the least number of a sentence in it.
 
-    Every sentence points to one that it is linked to and that has a lesser number. Round after round, what a pair
-    links points to the lesser of what both point to, and paths are cut short, until nothing changes.
+    Every sentence points to a linked one with a lesser number. In each round, both sentences of a pair point to the
+    lesser of their targets, and paths are shortened, until nothing changes.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
     changed = True
     while changed:
         changed = False
-        for some in _slices(pairs):
-            a, b = least[sources[some]], least[targets[some]]
+        for part in _slices(pairs):
+            a, b = least[sources[part]], least[targets[part]]
             linked = np.minimum(a, b)
             changed |= not np.array_equal(a, b)
             np.minimum.at(least, a, linked)
@@ -79,18 +88,18 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
         moved = True
         while moved:
             moved = False
-            for some in _slices(known):
-                further = least[least[some]]
-                moved |= not np.array_equal(further, least[some])
-                least[some] = further
-    for some in _slices(pairs):
-        sources[some] = least[sources[some]]
+            for part in _slices(known):
+                further = least[least[part]]
+                moved |= not np.array_equal(further, least[part])
+                least[part] = further
+    for part in _slices(pairs):
+        sources[part] = least[sources[part]]
     return sources
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """A number for every different sentence, from 0 on: (pairs,) of each side; and how many there are."""
-    sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0  # of which the second is needed no longer
+    """Numbers the distinct sentences from 0: the numbers of each side (pairs,), and how many there are."""
+    sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
         for side, its in enumerate(sides):
@@ -102,36 +111,36 @@ def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]]
 
 def _slices(length: int) -> Iterator[slice]:
     """All of an array in parts."""
-    return (slice(start, start + SLICE) for start in range(0, length, SLICE))
+    return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The components to hold out: the smallest, otherwise by chance, while their pairs are within the budget."""
+    """The components to hold out: the smallest, drawn at random within a size, while the budget of pairs lasts."""
     chosen: list[NDArray[np.int64]] = []
-    different = set[int]().union(*(np.unique(sizes[some]).tolist() for some in _slices(len(sizes))))
-    for size in sorted(different - {0}):
-        room = max(min(count, budget // size), 0 if chosen else 1)
-        there = sum(np.count_nonzero(sizes[some] == size) for some in _slices(len(sizes)))
-        drawn = np.sort(generator.choice(there, min(room, there), replace=False))
-        chosen += _those(sizes, size, drawn)
+    distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in _slices(len(sizes))))
+    for size in sorted(distinct - {0}):
+        wanted = max(min(count, budget // size), 0 if chosen else 1)
+        available = sum(np.count_nonzero(sizes[part] == size) for part in _slices(len(sizes)))
+        drawn = np.sort(generator.choice(available, min(wanted, available), replace=False))
+        chosen += _components_of_size(sizes, size, drawn)
         count -= len(drawn)
         budget -= size * len(drawn)
-        if len(drawn) < there:
+        if len(drawn) < available:
             break
     return np.concatenate(chosen)
 
 
-def _those(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Of the components of a size, counted from 0, the ones that were drawn; drawn: in ascending order."""
+def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The components of a size that were drawn; drawn: their numbers among those of the size, ascending."""
     before = 0
-    for some in _slices(len(sizes)):
-        there = some.start + np.flatnonzero(sizes[some] == size)
-        begin, end = np.searchsorted(drawn, (before, before + len(there)))
-        yield there[drawn[begin:end] - before]
-        before += len(there)
+    for part in _slices(len(sizes)):
+        components = part.start + np.flatnonzero(sizes[part] == size)
+        begin, end = np.searchsorted(drawn, (before, before + len(components)))
+        yield components[drawn[begin:end] - before]
+        before += len(components)
 
 
-def _why(number: int) -> str:
+def _why_not(number: int) -> str:
     if number < 2:
-        return f"there {'is one pair' if number else 'are no pairs'} only"
+        return f"the corpus has {'only one pair' if number else 'no pairs'}"
     return f"shared sentences link all {number:,} pairs with each other"

@@ -1,41 +1,56 @@
-"""Numbers that contradict each other in a text and its translation."""
+"""Numbers of a text and its translation: whether they are the same, and whether they contradict each other."""
 
+import re
 from collections import Counter
 
-from transduce.text.placeholders import NUMBER, THOUSANDS
+NUMBER = re.compile(r"\d+")
+THOUSANDS_SEPARATOR = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
+MAX_NUMBER_DIGITS = 30  # of a number; more digits are a code
+HALF_DAY_HOURS = 12
 
-LONGEST = 30  # digits of what is a number; more are a code
-HALF_A_DAY = 12
+
+def same_numbers(source: str, translation: str) -> bool:
+    """Whether both hold the same numbers; decimals and thousands may be written differently (3.5, 3,5)."""
+    return any(
+        sorted(_digits(source, without_thousands)) == sorted(_digits(translation, without_thousands))
+        for without_thousands in (False, True)
+    )
 
 
 def numbers_disagree(source: str, translation: str) -> bool:
     """Whether each side has a number that the other lacks.
 
-    One side alone may have one that the other writes in words. What is good: other signs for thousands and decimals
-    (3.5 and 3,5), leading zeros, hours after noon (2 and 14), years without a century (98 and 1998).
+    A number of one side only may be in words on the other. These agree: other signs for thousands and decimals (3.5
+    and 3,5), leading zeros, hours after noon (2 and 14), years without a century (98 and 1998).
     """
     return all(
-        _contradict(_numbers(source, thousands), _numbers(translation, thousands)) for thousands in (False, True)
+        _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))
+        for without_thousands in (False, True)
     )
 
 
-def _numbers(text: str, thousands: bool) -> Counter[str]:
-    found = NUMBER.findall(THOUSANDS.sub("", text) if thousands else text)
-    return Counter(str(int(each)) if len(each) <= LONGEST else each for each in found)
+def _digits(text: str, without_thousands: bool) -> list[str]:
+    return NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
+
+
+def _numbers(text: str, without_thousands: bool) -> Counter[str]:
+    numbers = _digits(text, without_thousands)
+    return Counter(str(int(number)) if len(number) <= MAX_NUMBER_DIGITS else number for number in numbers)
 
 
 def _contradict(source: Counter[str], translation: Counter[str]) -> bool:
-    left, right = list((source - translation).elements()), list((translation - source).elements())
-    for number in list(left):
-        same = next((other for other in right if _may_be_same(number, other)), None)
-        if same is not None:
-            left.remove(number)
-            right.remove(same)
-    return bool(left and right)
+    source_only, translation_only = list((source - translation).elements()), list((translation - source).elements())
+    for number in list(source_only):
+        match = next((other for other in translation_only if _may_agree(number, other)), None)
+        if match is not None:
+            source_only.remove(number)
+            translation_only.remove(match)
+    return bool(source_only and translation_only)
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
+def _may_agree(number: str, other: str) -> bool:
+    short, long = sorted((number, other), key=len)
     if len(short) == 2 and len(long) == 4 and long.endswith(short):
         return True
-    return len(long) <= 2 and abs(int(one) - int(other)) == HALF_A_DAY and min(int(one), int(other)) <= HALF_A_DAY
+    hours = int(number), int(other)
+    return len(long) <= 2 and abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS

@@ -11,7 +11,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import (
-    FORMATS,
+    FILE_FORMATS,
     TREES,
     CorpusFile,
     ReadPairs,
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
-    """Read the pairs of two line-aligned text files, or of files whose suffixes name a format of `FORMATS`.
+    """Read the pairs of two line-aligned text files, or of files whose suffixes name a format of `FILE_FORMATS`.
 
     A folder stands for all bilingual files in it, "-" for standard input; alone, "-" holds TAB-separated pairs.
     `languages` are the keys of .jsonl objects, and select the languages of a translation memory. Every line of text
@@ -137,7 +137,7 @@ def _as_line(text: str) -> str:
 
 
 def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Iterator[Pair]:
-    form = FORMATS[".tsv"] if file in STANDARD_INPUT else format_of(file)
+    form = FILE_FORMATS[".tsv"] if file in STANDARD_INPUT else format_of(file)
     if form.pairs:
         reader = cast(ReadPairs, resolve_name(form.pairs))
         return _pairs(file, reader(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
@@ -150,7 +150,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
             f"{file} is a spreadsheet. Save its two columns as .tsv, with a TAB between them and without quotes; "
             "docs/reference/formats.md has a command that converts a .csv file."
         )
-    known = ", ".join(suffix for suffix, form in FORMATS.items() if form.pairs)
+    known = ", ".join(suffix for suffix, form in FILE_FORMATS.items() if form.pairs)
     raise UserError(
         f"{file}: the suffix does not name a bilingual format. Give a file with the suffix {known}, also compressed as "
         ".gz, .xz, .bz2 or .zst, or two line-aligned text files with any other names."

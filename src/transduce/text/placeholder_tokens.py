@@ -1,7 +1,7 @@
-"""Stand-ins: one character instead of each placeholder, for models that learn to copy such characters.
+"""Placeholder tokens: one character instead of each placeholder, for models that were trained on them.
 
-A model that sees `{0}` or `` :func:`open` `` as letters copies it badly, and makes up others. One that was trained on
-stand-ins sees the same few pieces again and again, which say nothing but "this comes here, too".
+A model that reads `{0}` or `` :func:`open` `` as letters copies it badly and makes up others. A placeholder token is a
+rare character that says only "copy me"; the same few stand for all placeholders.
 """
 
 import re
@@ -10,66 +10,65 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from transduce.config.schema import STAND_INS
+from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.placeholders import Mark, Masked, Patch, mask, weave
 from transduce.text.rules import PLACEHOLDERS
 
-ANY = re.compile(f"[{STAND_INS}]")
-KIND = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # how a placeholder begins, which tells its kind
+ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
+PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # shows the kind of a placeholder
 
 
-def stand_in(masked: Masked) -> Masked:
-    """The text with a stand-in for each word that has a mark, equal ones for equal words.
-
-    A text that holds such a character itself stays as it is.
-    """
+def with_tokens(masked: Masked) -> Masked:
+    """Replace each placeholder with a token, equal ones with the same; a text that has such characters stays."""
     words = _words(masked)
-    return _renamed(masked, _names(words)) if words and not _is_taken(masked) else masked
+    return _replaced(masked, _tokens(words)) if words and not _has_tokens(masked) else masked
 
 
-def stand_in_pairs(pairs: Iterable[Pair], report: Cleaning) -> Iterator[Pair]:
-    """The pairs without tags and with stand-ins for their placeholders; those that differ in them are left out."""
+def tokenized_pairs(pairs: Iterable[Pair], report: Cleaning) -> Iterator[Pair]:
+    """The pairs without tags and with tokens for placeholders; pairs whose placeholders differ are left out."""
     for pair in pairs:
-        texts = both(pair.source, pair.target)
+        texts = with_shared_tokens(pair.source, pair.target)
         if texts is None:
             report.count(PLACEHOLDERS, pair.origin)
         else:
             yield Pair(*texts, pair.origin)
 
 
-def both(source: str, target: str) -> tuple[str, str] | None:
-    """A text and its translation with the same stand-ins; None if not all placeholders of either are in the other.
+def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
+    """A text and its translation with the same tokens; None if either has a placeholder that the other lacks.
 
-    What only one side has may be another name of the same thing, as in `:term:`bit`` and `:term:`octet <bit>``: the
-    first of a kind is taken for the first of its kind.
+    Two placeholders of the same kind that only one side has may name the same thing, as in `:term:`bit`` and
+    `:term:`octet <bit>``: the first of a kind is matched with the first of its kind.
     """
-    read, written = mask(source), mask(target)
-    if _is_taken(read) or _is_taken(written):
+    masked_source, masked_target = mask(source), mask(target)
+    if _has_tokens(masked_source) or _has_tokens(masked_target):
         return None
-    here, there = _words(read), _words(written)
-    names, written_as = _names(here), _names(there)
-    free: dict[str, list[str]] = {}  # by kind, the first last
-    for raw in reversed([raw for raw in names if raw not in written_as]):
-        free.setdefault(_kind(raw), []).append(raw)
-    for raw in written_as:
-        if raw not in names and (same := free.get(_kind(raw))):
-            names[raw] = names[same.pop()]
-    if Counter(names[mark.opening] for mark in here) != Counter(names.get(mark.opening) for mark in there):
+    source_words, target_words = _words(masked_source), _words(masked_target)
+    tokens, target_tokens = _tokens(source_words), _tokens(target_words)
+    unmatched: dict[str, list[str]] = {}  # placeholders of the source by kind, the first last
+    for raw in reversed([raw for raw in tokens if raw not in target_tokens]):
+        unmatched.setdefault(_kind(raw), []).append(raw)
+    for raw in target_tokens:
+        if raw not in tokens and (same_kind := unmatched.get(_kind(raw))):
+            tokens[raw] = tokens[same_kind.pop()]
+    if Counter(tokens[mark.opening] for mark in source_words) != Counter(
+        tokens.get(mark.opening) for mark in target_words
+    ):
         return None
-    return _renamed(read, names).text, _renamed(written, names).text
+    return _replaced(masked_source, tokens).text, _replaced(masked_target, tokens).text
 
 
-def same_stand_ins(source: str, target: str) -> bool:
-    """Whether both hold the same stand-ins, as often."""
-    return sorted(ANY.findall(source)) == sorted(ANY.findall(target))
+def have_same_tokens(source: str, target: str) -> bool:
+    """Whether both texts have the same tokens, as often."""
+    return sorted(ANY_TOKEN.findall(source)) == sorted(ANY_TOKEN.findall(target))
 
 
-def strays(text: str, translation: str) -> list[Patch]:
-    """What takes the stand-ins out of a translation that are not in the text, each with the blank before it."""
-    made_up = [found for found in ANY.finditer(translation) if found.group() not in text]
-    return [Patch(at - translation[:at].endswith(" "), at + 1, "") for at in (found.start() for found in made_up)]
+def stray_tokens(text: str, translation: str) -> list[Patch]:
+    """The patches that remove tokens that the text lacks from its translation, each with the blank before it."""
+    strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
+    return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
 
 def _words(masked: Masked) -> list[Mark]:
@@ -77,29 +76,29 @@ def _words(masked: Masked) -> list[Mark]:
 
 
 def _kind(raw: str) -> str:
-    found = KIND.match(raw)
-    return found.group() if found else ""
+    match = PLACEHOLDER_PREFIX.match(raw)
+    return match.group() if match else ""
 
 
-def _names(words: list[Mark]) -> dict[str, str]:
-    """Placeholders with their stand-ins, in the order in which they first stand in the text."""
+def _tokens(words: list[Mark]) -> dict[str, str]:
+    """The token of each different placeholder, in the order of the text."""
     distinct = dict.fromkeys(mark.opening for mark in words)
-    return {raw: STAND_INS[number % len(STAND_INS)] for number, raw in enumerate(distinct)}
+    return {raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)] for number, raw in enumerate(distinct)}
 
 
-def _is_taken(masked: Masked) -> bool:
-    """Whether there are such characters in the text by themselves."""
-    return bool(ANY.search(weave(masked.text, [Patch(mark.begin, mark.end, "") for mark in _words(masked)])))
+def _has_tokens(masked: Masked) -> bool:
+    """Whether the text itself has such characters."""
+    return bool(ANY_TOKEN.search(weave(masked.text, [Patch(mark.begin, mark.end, "") for mark in _words(masked)])))
 
 
-def _renamed(masked: Masked, names: dict[str, str]) -> Masked:
-    """The text with these names of its words; no other mark begins or ends within a word."""
+def _replaced(masked: Masked, tokens: dict[str, str]) -> Masked:
+    """The text with these tokens for its placeholders; no other mark begins or ends inside a placeholder."""
     words = _words(masked)
     ends = [mark.end for mark in words]
-    shorter = [0, *accumulate(mark.end - mark.begin - len(names[mark.opening]) for mark in words)]
+    removed = [0, *accumulate(mark.end - mark.begin - len(tokens[mark.opening]) for mark in words)]
 
-    def moved(at: int) -> int:
-        return at - shorter[bisect_right(ends, at)]
+    def moved(place: int) -> int:
+        return place - removed[bisect_right(ends, place)]
 
-    text = weave(masked.text, [Patch(mark.begin, mark.end, names[mark.opening]) for mark in words])
+    text = weave(masked.text, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in words])
     return Masked(text, tuple(mark._replace(begin=moved(mark.begin), end=moved(mark.end)) for mark in masked.marks))

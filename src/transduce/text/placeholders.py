@@ -1,64 +1,71 @@
-"""What isn't text in a text: tags, placeholders that a program fills in, code, addresses.
+"""Tags, placeholders, code and addresses in a text: they are masked before it is translated.
 
-`mask` takes tags out and says where they stood. What stands for a word (`{0}`, `%(name)s`, an address) stays in the
-text, where a model that knows such things copies it; `without_words` takes it out, too, for one that doesn't.
-`placing.py` puts everything back into a translation. A text is plain, or it is markup: then it holds entities, and
-blanks are one blank.
+`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) are marked words:
+they stay in the text for a model that copies them, and `without_words` removes them for a model that does not.
+`placing.py` restores everything in the translation. Markup differs from plain text: it has entities, and several
+blanks count as one.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.text.inline import BLANKS, Event, events
+from transduce.text.inline import MARKUP_BLANKS, Event, events
 
-NUMBER = re.compile(r"\d+")
-THOUSANDS = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
-QUOTES = {'"': '"', "'": "'", "(": ")", "[": "]", "<": ">", "«": "»", "»": "«", "“": "”", "„": "“", "‘": "’", "‚": "‘"}
-CLOSING = ".,:;!?…%)]}>”’»"  # what a blank comes behind
-BEGINNING = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # of what a blank comes before
-LONGEST_WORD = 60  # characters of what may stand in the text for an element that holds nothing but placeholders
-
+CLOSING_QUOTES = {
+    '"': '"',
+    "'": "'",
+    "(": ")",
+    "[": "]",
+    "<": ">",
+    "«": "»",
+    "»": "«",
+    "“": "”",
+    "„": "“",
+    "‘": "’",
+    "‚": "‘",
+}
+BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters that a blank follows
+BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings that a blank precedes
+MAX_WORD_CHARACTERS = 60  # of an element that is one word, because it holds only placeholders
 
 Span = tuple[int, int]
 
 
 class Mark(NamedTuple):
-    """Something that isn't text, and the characters of the text that it is about."""
+    """A tag or a placeholder, and its place in the text without tags."""
 
-    kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; one of a pair alone; a word
+    kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; half of a pair; a placeholder
     begin: int
     end: int  # of a point and a half: begin
-    opening: str  # as it stood; of a pair, what begins it
-    closing: str = ""  # of a pair, what ends it
-    before: bool = False  # a point: whether a blank belongs before it
-    after: bool = False  # and behind it
-    order: tuple[int, int] = (0, 0)  # among all that begins and ends: when it began and ended
+    opening: str  # as the original text has it; of a pair, its opening tag
+    closing: str = ""  # of a pair, its closing tag
+    before: bool = False  # a point: a blank belongs before it
+    after: bool = False  # a point: a blank belongs behind it
+    order: tuple[int, int] = (0, 0)  # of its opening and closing among all events
 
 
 class Masked(NamedTuple):
-    """A text without markup, and its marks in the order in which they begin, the outer ones first."""
+    """A text without tags, and its marks in the order in which they begin, the outer ones first."""
 
     text: str
     marks: tuple[Mark, ...]
 
 
 class Patch(NamedTuple):
-    """Characters of a text that something takes the place of, as it stands."""
+    """Characters of a text, and what replaces them."""
 
     begin: int
     end: int
-    raw: str
-    before: bool = False  # a blank comes before it, if there is none
-    after: bool = False  # and behind it, but for punctuation
+    raw: str  # the replacement
+    before: bool = False  # a blank is added before it if there is none
+    after: bool = False  # a blank is added behind it, except before punctuation
 
 
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
-    """Take out what isn't text; preserve: in markup, blanks mean what they are."""
+    """Mask the tags and placeholders of a text; preserve: every blank of markup counts."""
     builder = _Builder(collapse=markup and not preserve)
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
@@ -66,59 +73,59 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
 
 
 def is_text(masked: Masked) -> bool:
-    """Whether there is anything to translate beside what stands for words."""
+    """Whether there is anything to translate besides placeholders."""
     words = [Patch(mark.begin, mark.end, "") for mark in masked.marks if mark.kind == "word"]
     return any(map(str.isalpha, weave(masked.text, words)))
 
 
 def has_words(masked: Masked) -> bool:
-    """Whether something in the text stands for a word."""
+    """Whether the text has placeholders."""
     return any(mark.kind == "word" for mark in masked.marks)
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """The text, as `spell` writes it, with the patches, which are in order and don't overlap."""
-    parts, at, wanted = list[str](), 0, False  # wanted: a blank behind the last patch
+    """Apply patches, in order and without overlap, to a text whose other characters `spell` writes."""
+    parts, done, needs_blank = list[str](), 0, False  # needs_blank: behind the last patch
     for patch in patches:
-        between = text[at : patch.begin]
-        if wanted and between and BEGINNING.match(text, at):
+        between = text[done : patch.begin]
+        if needs_blank and between and BLANK_BEFORE.match(text, done):
             parts.append(" ")
         parts.append(spell(between))
         last = text[patch.begin - 1 : patch.begin]
-        needed = patch.before and (last.isalnum() or (last and last in CLOSING))
-        if needed or (wanted and not between):
+        needs_blank_before = patch.before and (last.isalnum() or (last and last in BLANK_BEHIND))
+        if needs_blank_before or (needs_blank and not between):
             parts.append(" ")
         parts.append(patch.raw)
-        at, wanted = patch.end, patch.after
-    if wanted and BEGINNING.match(text, at):
+        done, needs_blank = patch.end, patch.after
+    if needs_blank and BLANK_BEFORE.match(text, done):
         parts.append(" ")
-    return "".join([*parts, spell(text[at:])])
+    return "".join([*parts, spell(text[done:])])
 
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
-    """Where a span of the text is when the text is woven with the patches."""
+    """The span in the patched text that corresponds to a span of the text."""
     begin = weave(text[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
     end = weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
     return len(begin), max(len(begin), len(end))
 
 
 def in_place(masked: Masked) -> list[Patch]:
-    """The marks as they stand in their text."""
+    """The patches that put the marks back into the masked text itself."""
     return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """What was masked: `mask` undone, but for blanks that were collapsed."""
+    """The text before `mask`, except that collapsed blanks stay one blank."""
     return weave(masked.text, in_place(masked), spell)
 
 
 def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
-    """The spans, those put together that a word with a mark reaches over."""
+    """The spans, merged where a placeholder reaches from one into the next."""
     words = [mark for mark in masked.marks if mark.kind == "word"]
     begins = [word.begin for word in words]
     whole: list[Span] = []
     for begin, end in spans:
-        before = bisect_left(begins, begin) - 1  # the last word that begins before the span
+        before = bisect_left(begins, begin) - 1  # of the last word that begins before the span
         if whole and before >= 0 and words[before].end > whole[-1][1]:
             whole[-1] = (whole[-1][0], end)
         else:
@@ -127,10 +134,10 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """What is between the spans, as it stood, one more than spans; and what is in each span.
+    """Cut a masked text into spans: returns the original text between them, one more than spans, and the masked spans.
 
-    A tag at the edge of a span is outside. Of a pair that is only partly in a span, a half is there. The spans are in
-    order, and cut no word in two.
+    A tag at the edge of a span is outside of it. A pair that is partly in a span becomes a half in it. The spans are
+    in order and cut no placeholder in two.
     """
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
@@ -152,41 +159,16 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
         weave(masked.text[begin:end], [patch for _, patch in sorted(patches)], spell)
         for begin, end, patches in zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
     ]
-    return gaps, [Masked(masked.text[b:e], _sorted(marks)) for b, e, marks in zip(begins, ends, inside, strict=True)]
-
-
-def without_words(masked: Masked) -> Masked:
-    """The words among the marks are taken out of the text, too, and become points; so do quotes around them."""
-    holes: list[Mark] = []  # points, whose begin and end are yet those of what is taken out
-    others = [mark for mark in masked.marks if mark.kind != "word"]
-    edges = {at for mark in others for at in (mark.begin, mark.end)}
-    for mark in masked.marks:
-        if mark.kind == "word":
-            gap = masked.text[holes[-1].end : mark.begin] if holes else " "
-            if not any(map(_is_word_or_blank, gap)) and not edges & set(range(holes[-1].end, mark.begin + 1)):
-                before = holes.pop()
-                mark = mark._replace(
-                    begin=before.begin, opening=before.opening + gap + mark.opening, order=before.order
-                )
-            holes.append(_quoted(masked.text, mark, edges))
-    return _without(masked.text, [_with_blanks(masked.text, hole, edges) for hole in holes], others)
+    return gaps, [Masked(masked.text[b:e], in_order(marks)) for b, e, marks in zip(begins, ends, inside, strict=True)]
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether all that isn't text in the source is in the translation, as often, and nothing else; pairs as pairs."""
+    """Whether the translation has the tags and placeholders of the source, as often, no others, and pairs as pairs."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
-def same_numbers(source: str, translation: str) -> bool:
-    """Whether both hold the same numbers, however their decimals and thousands are written (3.5, 3,5)."""
-    return any(
-        sorted(NUMBER.findall(written(source))) == sorted(NUMBER.findall(written(translation)))
-        for written in (str, partial(THOUSANDS.sub, ""))
-    )
-
-
 class _Opened(NamedTuple):
-    """What has begun: its name, and how many parts of text, marks and events were there before it."""
+    """An open tag: its name, and the numbers of text parts, marks and events before it."""
 
     name: str
     parts: int
@@ -195,13 +177,13 @@ class _Opened(NamedTuple):
 
 
 class _Builder:
-    """Events, one after the other, become a text with marks."""
+    """Builds a masked text from events."""
 
     def __init__(self, *, collapse: bool) -> None:
         self.collapse = collapse
         self.parts, self.length, self.marks, self.raws = [""], 0, list[Mark](), list[str]()
         self.opened: list[_Opened] = []
-        self.names = Counter[str]()  # of what is opened
+        self.names = Counter[str]()  # of the open tags
 
     def add(self, order: int, event: Event) -> None:
         mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
@@ -223,7 +205,7 @@ class _Builder:
         self.raws.append(event.raw)
 
     def masked(self) -> Masked:
-        return Masked("".join(self.parts), _sorted(self.marks))
+        return Masked("".join(self.parts), in_order(self.marks))
 
     def _add(self, text: str) -> None:
         if text:
@@ -231,8 +213,8 @@ class _Builder:
             self.length += len(text)
 
     def _append(self, raw: str) -> None:
-        """Add text; a blank behind a point that has one before it is the point's."""
-        text = BLANKS.sub(" ", raw) if self.collapse else raw
+        """Add text; of blanks before and behind a point, the second one becomes the point's `after`."""
+        text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
             text = text[1:]
             if self.marks and self.marks[-1].kind == "point" and self.marks[-1].begin == self.length:
@@ -240,7 +222,7 @@ class _Builder:
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
-        """Make a pair of what was opened last under this name; what was opened since stays half."""
+        """Pair a closing tag with the last open tag of its name; tags opened since then stay halves."""
         if not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
@@ -248,7 +230,7 @@ class _Builder:
             self.names[opened.name] -= 1
         self.names[name] -= 1
         opening, order = self.marks[opened.marks], (self.marks[opened.marks].order[0], mark.order[0])
-        content = self._behind(opened.parts, LONGEST_WORD)
+        content = self._text_from(opened.parts, MAX_WORD_CHARACTERS)
         if content is not None and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
             kind: Literal["point", "word"] = "word" if content else "point"
             self.raws[opened.raws :] = ["".join(self.raws[opened.raws :])]
@@ -257,19 +239,19 @@ class _Builder:
         else:
             self.marks[opened.marks] = opening._replace(kind="pair", end=mark.begin, closing=mark.opening, order=order)
 
-    def _behind(self, first: int, longest: int) -> str | None:
-        """The text from a part on; None if it is longer."""
-        if len(self.parts) - first > longest:
+    def _text_from(self, first: int, max_characters: int) -> str | None:
+        """The text from a part on; None if it is longer than `max_characters`."""
+        if len(self.parts) - first > max_characters:
             return None
         text = "".join(self.parts[first:])
-        return text if len(text) <= longest else None
+        return text if len(text) <= max_characters else None
 
     def _at_blank(self) -> bool:
         return self.parts[-1][-1:].isspace()
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether the content of a pair is nothing, or nothing but words with marks: then they move together."""
+    """Whether a pair is empty or holds only placeholders: then it is one word with them."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -277,12 +259,12 @@ def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
     return not content or (one and not any(map(str.isalnum, weave(content, words))))
 
 
-def _sorted(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     return tuple(sorted(marks, key=lambda mark: mark.order))
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """What stands where, each with its order."""
+    """The patches that put a mark back, with their order."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -291,7 +273,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """One end of a pair by itself, or what is no pair."""
+    """The half of a pair that a patch puts back, or the mark if it is no pair."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
@@ -301,51 +283,7 @@ def _moved(mark: Mark, by: int) -> Mark:
     return mark._replace(begin=mark.begin + by, end=mark.end + by)
 
 
-def _is_word_or_blank(character: str) -> bool:
-    return character.isalnum() or character.isspace()
-
-
-def _quoted(text: str, hole: Mark, edges: set[int]) -> Mark:
-    """The hole with the quotes or brackets around it, if there are any and no tag stands between."""
-    begin, end = hole.begin - 1, hole.end
-    if begin >= 0 and text[end : end + 1] == QUOTES.get(text[begin]) and not edges & {hole.begin, hole.end}:
-        return hole._replace(begin=begin, end=end + 1, opening=text[begin] + hole.opening + text[end])
-    return hole
-
-
-def _with_blanks(text: str, hole: Mark, edges: set[int]) -> Mark:
-    """The hole, as a point, with a blank of those around it: one is left where there were two."""
-    begin, end, left, right = hole.begin, hole.end, text[: hole.begin][-1:], text[hole.end : hole.end + 1]
-    before = not left.isalnum() and begin not in edges
-    after = not right.isalnum() and end not in edges
-    if left.isspace() and before and not right.isalnum():
-        begin -= 1
-    elif begin == 0 and right.isspace() and after:
-        end += 1
-    return hole._replace(kind="point", begin=begin, end=end, before=before, after=after)
-
-
-def _without(text: str, holes: list[Mark], others: list[Mark]) -> Masked:
-    """The text without the holes, whose places are moved, as are the others'."""
-    holes = [
-        hole._replace(begin=max(hole.begin, before))
-        for hole, before in zip(holes, [0, *(h.end for h in holes)], strict=False)
-    ]
-    begins = [hole.begin for hole in holes]
-    removed = [0, *accumulate(hole.end - hole.begin for hole in holes)]
-
-    def moved(at: int) -> int:
-        i = bisect_right(begins, at)
-        left = max(0, holes[i - 1].end - at) if i else 0  # of the hole that the place is in
-        return at - removed[i] + left
-
-    left = weave(text, [Patch(hole.begin, hole.end, "") for hole in holes])
-    points = [hole._replace(begin=moved(hole.begin), end=moved(hole.begin)) for hole in holes]
-    rest = [mark._replace(begin=moved(mark.begin), end=moved(mark.end)) for mark in others]
-    return Masked(left, _sorted([*points, *rest]))
-
-
 def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    """What isn't text, each with its number, and how many of it are halves."""
-    raws = Counter(each.raw for each in events(text, markup=markup) if each.kind not in ("text", "character"))
+    """The tags and placeholders of a text with their numbers, and the number of halves."""
+    raws = Counter(event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character"))
     return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)

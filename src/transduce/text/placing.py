@@ -1,8 +1,8 @@
-"""Marks put back into a translation, where the words that they belonged to have gone.
+"""Places marks in a translation: tags go to the words that the tagged words were translated to.
 
-Which word has become which, links say: spans of characters in both texts, with a weight. Where there are none, a mark
-is put at the same share of the text, and that is reported. Whatever the links say, each mark is put back exactly once,
-pairs are properly nested, and what was within a pair stays within.
+Links say which word was translated to which: spans of characters in both texts, with a weight. Without a link, a mark
+goes to the same share of the translation, and this is reported. In any case every mark is placed exactly once, pairs
+are properly nested, and marks inside a pair stay inside.
 """
 
 import re
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from transduce.text.placeholders import QUOTES, Mark, Masked, Patch, Span, moved, weave
+from transduce.text.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, Span, moved, weave
 
-Links = Sequence[tuple[Span, Span, float]]  # of a word in the source and a word in the translation
-WORD = re.compile(r"\w+(?:[-'’]\w+)*")
-DOUBT = 0.4  # a word with a weaker link to what is within a pair isn't taken in for its own sake
+Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
+WORD_PATTERN = re.compile(r"\w+(?:[-'’]\w+)*")
+MIN_LINK_WEIGHT = 0.4  # a word with a weaker link into a pair is included only between others
 PUNCTUATION = ".,:;!?…。，：；！？"
 
 
@@ -22,12 +22,12 @@ class Restored(NamedTuple):
     """A translation with its marks."""
 
     text: str
-    guessed: bool  # no link said where one of them belongs
-    moved: Callable[[Span], Span]  # from a span of the translation to the same words in `text`
+    guessed: bool  # no link determined the place of a mark
+    moved: Callable[[Span], Span]  # converts a span of the translation to the same words in `text`
 
 
 class _Word(NamedTuple):
-    """A word that has a mark, and has been copied."""
+    """A placeholder that was copied into the translation."""
 
     source: Span
     target: Span
@@ -35,14 +35,14 @@ class _Word(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A mark with those inside it."""
+    """A mark with the marks inside it."""
 
     mark: Mark
     inner: list["_Node"]
 
 
 class _Placed(NamedTuple):
-    """A mark in the translation with those inside it."""
+    """A mark, placed in the translation, with the marks inside it."""
 
     begin: int
     end: int
@@ -51,14 +51,14 @@ class _Placed(NamedTuple):
 
 
 def copied(masked: Masked, translation: str) -> bool:
-    """Whether a model has copied each word that has a mark, exactly as often as it stands in the text."""
+    """Whether the translation has each placeholder exactly as often as the text."""
     words: dict[str, list[int]] = {}
     for mark in masked.marks:
         if mark.kind == "word":
             words.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
     for word, places in words.items():
-        found = _occurrences(word, masked.text)
-        if not set(places) <= set(found) or len(found) != len(_occurrences(word, translation)):
+        occurrences = _occurrences(word, masked.text)
+        if not set(places) <= set(occurrences) or len(occurrences) != len(_occurrences(word, translation)):
             return False
     return True
 
@@ -66,9 +66,9 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """The translation of a masked text, with every mark; its words must have been `copied`.
+    """The translation of a masked text with every mark; its placeholders must have been `copied`.
 
-    without: more that is to be changed in the translation, in order.
+    without: more patches of the translation, in order.
     """
     words = sorted(_words(masked, translation), key=lambda word: word.target)
     placing = _Placing(masked.text, translation, [*links, *((word.source, word.target, 2.0) for word in words)])
@@ -82,14 +82,14 @@ def restore(
 
 
 def _occurrences(word: str, text: str) -> list[int]:
-    """Where a word stands by itself, not within a longer one."""
+    """The places of a word, but not as a part of longer words."""
     left = r"(?<!\w)" if word[0].isalnum() or word[0] == "_" else ""
     right = r"(?!\w)" if word[-1].isalnum() or word[-1] == "_" else ""
-    return [found.start() for found in re.finditer(left + re.escape(word) + right, text)]
+    return [match.start() for match in re.finditer(left + re.escape(word) + right, text)]
 
 
 def _words(masked: Masked, translation: str) -> Iterator[_Word]:
-    """The words with marks where they were copied to: the first of a kind to the first, and so on."""
+    """The placeholders with their places in the translation: of equal ones, the first goes to the first, and so on."""
     places: dict[str, dict[int, int]] = {}
     for mark in masked.marks:
         if mark.kind == "word":
@@ -97,12 +97,12 @@ def _words(masked: Masked, translation: str) -> Iterator[_Word]:
             if word not in places:
                 pairs = zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True)
                 places[word] = dict(pairs)
-            at = places[word][mark.begin]
-            yield _Word((mark.begin, mark.end), (at, at + len(word)), mark.opening)
+            begin = places[word][mark.begin]
+            yield _Word((mark.begin, mark.end), (begin, begin + len(word)), mark.opening)
 
 
 def _tree(marks: Sequence[Mark]) -> list[_Node]:
-    """Pairs with what they hold; marks are in the order in which they begin."""
+    """The marks as a tree of pairs and what they hold; marks come in the order in which they begin."""
     roots: list[_Node] = []
     around: list[_Node] = []
     for mark in marks:
@@ -125,7 +125,7 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
 
 
 def _around_words(patches: list[Patch], words: list[Patch]) -> list[Patch]:
-    """Both in order; what is within a word, which is one thing, goes to its nearer edge."""
+    """Merge patches and placeholders in order; a patch inside a placeholder moves to its nearer edge."""
     merged: list[Patch] = []
     rest = iter([*words, None])
     word = next(rest)
@@ -145,39 +145,39 @@ def _around_words(patches: list[Patch], words: list[Patch]) -> list[Patch]:
 
 
 class _Placing:
-    """Where marks go in one translation."""
+    """Chooses the places of marks in one translation."""
 
     def __init__(self, source: str, target: str, links: Links) -> None:
         self.source, self.target, self.guessed = source, target, False
-        best: dict[Span, tuple[float, Span]] = {}  # each word of the translation comes from one of the source
-        for spoken, heard, weight in links:
-            word = _core(target, heard)
+        best: dict[Span, tuple[float, Span]] = {}  # of each word of the translation, its best link
+        for origin, linked, weight in links:
+            word = _without_punctuation(target, linked)
             if word not in best or weight > best[word][0]:
-                best[word] = weight, _core(source, spoken)
+                best[word] = weight, _without_punctuation(source, origin)
         self.links = sorted((word, origin, weight) for word, (weight, origin) in best.items())
-        self.begins = [word.start() for word in WORD.finditer(target)] or [0]
-        self.ends = [word.end() for word in WORD.finditer(target)] or [len(target)]
+        self.begins = [word.start() for word in WORD_PATTERN.finditer(target)] or [0]
+        self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
 
     def place(self, nodes: Sequence[_Node], within: Span) -> list[_Placed]:
-        """Siblings in the order in which they stand in the translation; they don't overlap."""
+        """Place sibling marks; returns them in the order of the translation, without overlap."""
         pairs: list[_Placed] = []
-        at = within[0]
+        free = within[0]  # the end of the last pair
         wanted = [(*self._span(node.mark), node) for node in nodes if node.mark.kind == "pair"]
-        for begin, end, node in sorted(wanted, key=lambda each: each[:2]):
-            begin, end = self._free((max(begin, at), min(end, within[1])), (at, within[1]))
-            at = end
+        for begin, end, node in sorted(wanted, key=lambda span: span[:2]):
+            begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
+            free = end
             pairs.append(_Placed(begin, end, node.mark, self.place(node.inner, (begin, end))))
         points: list[_Placed] = []
-        half = within[0]  # halves keep their order: one may end what another begins
+        half = within[0]  # halves keep their order: one may close what another opens
         for mark in (node.mark for node in nodes if node.mark.kind != "pair"):
             place = _outside(min(max(self._point(mark), within[0]), within[1]), pairs)
             if mark.kind == "half":
                 half = place = _behind(max(place, half), pairs)
             points.append(_Placed(place, place, mark, []))
-        return sorted([*pairs, *points], key=lambda each: (each.begin, each.end, each.mark.order))
+        return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The span, or if another pair has taken all of it, the next word; nothing where there is none."""
+        """The wanted span, or the next word if other pairs cover it; an empty span if there is none."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -186,57 +186,58 @@ class _Placing:
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
-        """The stretch of words that come from within a pair: as many as possible, with as few others as possible."""
-        best, run, begin = 0.0, 0.0, 0
+        """The span of the words that come from inside a pair: as many as possible, with as few others as possible."""
+        best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
         inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
-        found = max(inside, key=lambda link: link[2])[0] if inside else None
+        span = max(inside, key=lambda link: link[2])[0] if inside else None
         for link in self.links:
             if run <= 0:
                 run, begin = 0.0, link[0][0]
-            run += link[2] - DOUBT if link in inside else -link[2]
+            run += link[2] - MIN_LINK_WEIGHT if link in inside else -link[2]
             if run > best:
-                best, found = run, (begin, link[0][1])
-        if found is None or not any(map(str.isalnum, self.target[slice(*found)])):
+                best, span = run, (begin, link[0][1])
+        if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
             self.guessed = True
-            found = self._share(mark.begin, self.begins), self._share(mark.end, self.ends)
-            if found[0] >= found[1]:
-                found = found[0], next((end for end in self.ends if end > found[0]), len(self.target))
-        last_of_both = self.source[mark.end - 1 : mark.end], self.target[found[1] : found[1] + 1]
-        return found[0], found[1] + all(character and character in PUNCTUATION for character in last_of_both)
+            span = self._at_same_share(mark.begin, self.begins), self._at_same_share(mark.end, self.ends)
+            if span[0] >= span[1]:
+                span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
+        last, next_character = self.source[mark.end - 1 : mark.end], self.target[span[1] : span[1] + 1]
+        takes_punctuation = all(character and character in PUNCTUATION for character in (last, next_character))
+        return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """Before the word that comes next in the source, or behind the last, if the mark was attached to it."""
+        """The place before the word that follows in the source, or behind the previous word if the mark touches it."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
         ahead = [origin for _, origin, _ in self.links if origin[0] >= mark.begin]
         if behind and (not ahead or not mark.before):
-            return self._become(max(behind))[1]
+            return self._translated_to(max(behind))[1]
         if ahead:
-            at = self._become(min(ahead))[0]
+            place = self._translated_to(min(ahead))[0]
         else:
             self.guessed = True
-            at = self._share(mark.begin, self.begins if mark.before else self.ends)
-        return self._before_quotes(at) if mark.before else at
+            place = self._at_same_share(mark.begin, self.begins if mark.before else self.ends)
+        return self._before_quotes(place) if mark.before else place
 
-    def _become(self, origin: Span) -> Span:
-        """The word that is linked most with a word of the source."""
+    def _translated_to(self, origin: Span) -> Span:
+        """The word with the strongest link to a word of the source."""
         return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
-    def _before_quotes(self, at: int) -> int:
-        """Before the quotes or brackets that a word begins with."""
-        while at and self.target[at - 1] in QUOTES:
-            at -= 1
-        return at
+    def _before_quotes(self, place: int) -> int:
+        """The place before the quotes or brackets that precede a word."""
+        while place and self.target[place - 1] in CLOSING_QUOTES:
+            place -= 1
+        return place
 
-    def _share(self, at: int, edges: list[int]) -> int:
-        """The edge of a word that is nearest to the same share of the translation."""
-        wanted = at * len(self.target) / max(1, len(self.source))
+    def _at_same_share(self, place: int, edges: list[int]) -> int:
+        """The edge of a word that is nearest to the same share of the translation as the place's of the source."""
+        wanted = place * len(self.target) / max(1, len(self.source))
         return min(edges, key=lambda edge: abs(edge - wanted))
 
 
-def _core(text: str, span: Span) -> Span:
-    """A word without the punctuation around it, unless it is nothing else."""
+def _without_punctuation(text: str, span: Span) -> Span:
+    """The span of a word without the punctuation around it, unless it is only punctuation."""
     begin, end = span
     while begin < end and not _is_of_word(text[begin]):
         begin += 1
@@ -250,7 +251,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _outside(place: int, pairs: Sequence[_Placed]) -> int:
-    """The place itself, or the nearer edge of a pair that it is within."""
+    """The place itself, or the nearer edge of a pair around it."""
     for begin, end, *_ in pairs:
         if begin < place < end:
             return begin if place - begin < end - place else end
@@ -258,5 +259,5 @@ def _outside(place: int, pairs: Sequence[_Placed]) -> int:
 
 
 def _behind(place: int, pairs: Sequence[_Placed]) -> int:
-    """The place itself, or the end of a pair that it is within."""
+    """The place itself, or the end of a pair around it."""
     return next((end for begin, end, *_ in pairs if begin < place < end), place)

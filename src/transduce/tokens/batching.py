@@ -1,6 +1,6 @@
-"""The plan of batches: which sentences share a batch, as a pure function of lengths, budget, seed, epoch and block.
+"""The plan of batches: a pure function of lengths, budget, seed, epoch and block.
 
-Sentences of approximately the same length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
+Sentences of similar length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
 cells count EOS, so that a batch of n sentences has n * (longest + 1) cells on each side.
 """
 
@@ -17,8 +17,8 @@ def micro_batches(
 ) -> list[Indices]:
     """Every sentence in exactly one batch, with at most `budget` cells on the source and on the target side.
 
-    Batches come in random order, and who shares one changes with the epoch. At most one batch is a remainder.
-    block: which part of the epoch these sentences are, if they are not all of it.
+    Batches come in random order and are redrawn every epoch. At most one batch is a remainder.
+    block: the number of this part of the epoch, if the epoch has several.
     Raises ValueError if a sentence alone exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)

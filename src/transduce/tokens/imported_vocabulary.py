@@ -1,8 +1,8 @@
-"""A vocabulary of another system: a SentencePiece model cuts, and a list of its own numbers the pieces.
+"""A vocabulary of another system: a SentencePiece model makes the pieces, a list of pieces gives their ids.
 
-Marian numbers the pieces of two SentencePiece models together. Some that a model makes are not in the list, and are
-unknown (UNK); some in the list are made by the other model alone. What a text loses in being cut (SentencePiece's
-normalisation, unknown pieces, spaces at its ends) is lost there, too: here decode(encode(text)) need not be the text.
+Marian numbers the pieces of two SentencePiece models together: pieces that are not in the list are unknown (UNK).
+Text may be lost (SentencePiece's normalisation, unknown pieces, spaces at the ends), so decode(encode(text)) need not
+be the text.
 """
 
 from collections.abc import Container, Sequence
@@ -11,16 +11,16 @@ import sentencepiece
 
 from transduce.config.schema import UNK
 from transduce.tokens.spans import Span, piece_spans
+from transduce.tokens.vocabulary import SPACE
 from transduce.tokens.word_cache import Rows, pack
 
-SPACE = "\u2581"
-CODE, CODE_END = ">>", "<<"  # around the language to translate to, before a source of a multilingual model
+CODE, CODE_END = ">>", "<<"  # around the target language, at the start of a source of a multilingual model
 
 
-class Foreign:
-    """`pieces` by id, the first four of which stand for PAD, BOS, EOS and UNK; raises ValueError as a damaged model."""
+class ImportedVocabulary:
+    """pieces: by id; the first four stand for PAD, BOS, EOS and UNK. Raises ValueError if either is damaged."""
 
-    has_stand_ins = False
+    has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
         self.model, self.threads, self._pieces = model, threads, list(pieces)
@@ -34,38 +34,39 @@ class Foreign:
             raise ValueError("it is not a whole SentencePiece model") from None
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """What is unknown is UNK, a code of a language is a piece; half of a surrogate pair becomes "?"."""
+        """Ids of texts: unknown pieces are UNK, a language code is a piece, half of a surrogate pair becomes "?"."""
         parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
         rows = self._processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
         cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
     def encode_behind(self, text: str) -> list[int]:
-        """As behind a space: these models cut in no other way."""
+        """Ids of a text as after a space: these models have no other way."""
         return self.encode([text]).lists()[0]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """As one line each, without spaces at the ends."""
+        """The texts of rows of ids, a line each, without spaces at the ends."""
         plain = [[self._pieces[token] for token in row if token > UNK] for row in rows]
         texts: list[str] = self._processor.decode(plain) if plain else []
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """Where pieces stand in what they spell, which is the text but for what was lost in cutting it."""
+        """Where pieces stand in the text that they spell, which lacks what was lost in encoding."""
         surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids."""
         return [self._pieces[int(token)] for token in ids]
 
 
 def is_code(piece: str) -> bool:
-    """Whether a piece names the language to translate to."""
+    """Whether a piece names the target language."""
     return piece.startswith(CODE) and piece.endswith(CODE_END)
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """The code at the beginning of a text, if it is one of the pieces, and the rest."""
+    """The language code at the start of a text, if it is one of the pieces, and the rest."""
     end = text.find(CODE_END) + len(CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(CODE) and text[:end] in pieces else ([], text)

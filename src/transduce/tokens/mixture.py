@@ -1,8 +1,8 @@
-"""Several token stores as one, each pair as often per epoch as its corpus weighs; nothing is copied.
+"""Several token stores as one; the weight of a store says how often an epoch shows its pairs. Nothing is copied.
 
 An epoch is planned in blocks, each when it is reached, so that neither the time before the first update nor memory
-depends on the size of the corpus. Up to BLOCK pairs are one block. More are dealt out to blocks of equal size, anew in
-every epoch, in runs of neighbours: what a block needs lies together on the disk and is read once.
+depends on the size of the corpus. Up to BLOCK_PAIRS pairs are one block. A larger corpus is divided into blocks of
+equal size, redrawn every epoch, by runs of neighbours, which lie together on the disk and are read once.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +12,13 @@ import numpy as np
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import TokenStore
 
-BLOCK = 1 << 21  # pairs planned together at most: some 250 MB and a second while that is done
-RUN = 256  # neighbours in a corpus that come into the same block
-SLICE = 1 << 20  # pairs looked at together
+BLOCK_PAIRS = 1 << 21  # planned together at most: takes about 250 MB and a second
+RUN_PAIRS = 256  # neighbours in a corpus that belong to the same block
+SLICE_PAIRS = 1 << 20  # per operation, which needs memory for one slice only
 
 
 class Mixture:
-    """Pairs of all stores, numbered through; `weights` says how often a pair is seen per epoch, on average."""
+    """The pairs of all stores, numbered consecutively; weights: how often an epoch shows a pair, on average."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -29,7 +29,7 @@ class Mixture:
 
     @property
     def pairs_per_epoch(self) -> int:
-        """How many pairs an epoch shows, those counted again that it shows again."""
+        """How many pairs an epoch shows, repetitions counted."""
         shares = [divmod(weight, 1) for weight in self.weights]
         return sum(
             int(copies) * len(store) + round(part * len(store))
@@ -39,7 +39,7 @@ class Mixture:
     @property
     def blocks(self) -> int:
         """How many blocks an epoch is planned in."""
-        return max(1, -(-self.pairs_per_epoch // BLOCK))
+        return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
     def source(self, index: int) -> np.ndarray:
         """Ids of a source sentence."""
@@ -74,32 +74,33 @@ class Mixture:
         return source, target
 
     def longest(self) -> tuple[int, int]:
-        """The first of the pairs with the longest side, and the tokens of that side, EOS not counted."""
-        found = (0, -1)
+        """The pair with the longest side (the first of them), and the tokens of that side, EOS not counted."""
+        pair, tokens = 0, -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
-            for start in range(0, len(store), SLICE):
-                some = slice(start, start + SLICE)
+            for start in range(0, len(store), SLICE_PAIRS):
+                some = slice(start, start + SLICE_PAIRS)
                 longer = np.maximum(store.source_lengths[some], store.target_lengths[some])
-                if longer.max() > found[1]:
-                    found = first + start + int(longer.argmax()), int(longer.max())
-        return found
+                if longer.max() > tokens:
+                    pair, tokens = first + start + int(longer.argmax()), int(longer.max())
+        return pair, tokens
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
-        A pure function of the stores and the arguments. A weight of 2.5 sees every pair twice and half of
-        them, drawn anew each epoch, once more. At most the last update of a block has fewer micro-batches than others.
+        A pure function of the stores and the arguments. A weight of 2.5 shows every pair twice, and half of the pairs,
+        redrawn every epoch, once more. Only the last update of a block may have fewer micro-batches than others.
         """
         chosen = self._all(seed, epoch) if self.blocks == 1 else self._some(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
         if not batches:
             return []
         ends = np.cumsum([len(batch) for batch in batches])
-        batches = np.split(chosen[np.concatenate(batches)], ends[:-1])  # one array: thousands would scatter memory
+        # Views of one array: thousands of arrays would fragment memory.
+        batches = np.split(chosen[np.concatenate(batches)], ends[:-1])
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _all(self, seed: int, epoch: int) -> Indices:
-        """What an epoch of a single block shows."""
+        """The pairs of an epoch of a single block."""
         return np.concatenate([self._draw(store, seed, epoch) for store in range(len(self.stores))])
 
     def _draw(self, store: int, seed: int, epoch: int) -> Indices:
@@ -110,8 +111,8 @@ class Mixture:
         return np.concatenate([*[every] * int(copies), extra])
 
     def _some(self, seed: int, epoch: int, block: int) -> Indices:
-        """What one of several blocks shows: an equal part of the runs, drawn at random, in the order of the corpus."""
-        random = np.random.default_rng((seed, epoch, 0, 1))  # of which no other numbers are drawn
+        """The pairs of one of several blocks: an equal part of the runs, drawn at random, in corpus order."""
+        random = np.random.default_rng((seed, epoch, 0, 1))  # a stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
         begin, end = (len(firsts) * number // self.blocks for number in (block, block + 1))
@@ -121,25 +122,25 @@ class Mixture:
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
         """The runs of a store that an epoch shows: the first pair of each, and how many pairs it has."""
-        firsts = np.arange(self.starts[store], self.starts[store + 1], RUN)
-        sizes = np.minimum(RUN, self.starts[store + 1] - firsts)
+        firsts = np.arange(self.starts[store], self.starts[store + 1], RUN_PAIRS)
+        sizes = np.minimum(RUN_PAIRS, self.starts[store + 1] - firsts)
         copies, part = divmod(self.weights[store], 1)
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
-        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run that is needed is cut off
+        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run that is needed is shortened
         order, extra = order[extra > 0], extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _gather(self, pairs: Indices, side: Callable[[TokenStore, Indices], list[np.ndarray]]) -> list[np.ndarray]:
-        """What `side` finds in the stores, in the order of the pairs."""
+        """Rows that `side` reads from the stores, in the order of the pairs."""
         if len(self.stores) == 1:
             return side(self.stores[0], pairs)
         stores = np.searchsorted(self.starts, pairs, side="right") - 1
-        found = {
+        rows = {
             store: iter(side(self.stores[store], pairs[stores == store] - self.starts[store]))
             for store in np.unique(stores).tolist()
         }
-        return [next(found[store]) for store in stores.tolist()]
+        return [next(rows[store]) for store in stores.tolist()]
 
     def _find(self, index: int) -> tuple[int, int]:
         store = int(np.searchsorted(self.starts, index, side="right")) - 1

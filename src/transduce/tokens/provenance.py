@@ -1,8 +1,8 @@
-"""Where the pairs of a store came from, in little more than a byte each: most stand one line behind the one before.
+"""File and line of every pair of a store, in little more than a byte each: most pairs stand one line apart.
 
-origin.steps   how many lines a pair stands behind the one before, in 8 bits; 0 for a jump
-origin.jumps   the pair, the number of its file and its line, of every pair that another way of writing down its place
-               is too narrow for, and of every 4096th at least: three times 64 bits
+origin.steps   the lines from the pair before to this one, in 8 bits; 0 for a jump
+origin.jumps   pair, number of its file and line (64 bits each), of every pair whose step exceeds 8 bits or that is in
+               another file, and of every 4096th pair
 """
 
 from bisect import bisect_right
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from transduce.tokens.packed import map_file
 
-REACH = 4096  # pairs whose steps are added up at most
+MAX_STEPS = 4096  # that are added up to find a line
 
 
 class OriginWriter:
-    """The files of the origins while they are written into a folder."""
+    """Writes file and line of every pair."""
 
     def __init__(self, folder: Path) -> None:
         with ExitStack() as files:
@@ -35,36 +35,27 @@ class OriginWriter:
         self._files.close()
 
     def append(self, files: NDArray[np.int32], lines: NDArray[np.int64]) -> None:
-        """Write the places of some more pairs: numbers of files and lines, (pairs,) each."""
+        """Write the numbers of the files and the lines of more pairs, (pairs,) each."""
         if not len(files):
             return
         steps = np.diff(lines, prepend=self._last_line)
         same_file = np.diff(files, prepend=self._last_file) == 0
         pairs = np.arange(self._count, self._count + len(files))
-        jumps = ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % REACH == 0)
+        jumps = ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % MAX_STEPS == 0)
         self._steps.write(np.where(jumps, 0, steps).astype(np.uint8).tobytes())
         self._jumps.write(np.stack((pairs[jumps], files[jumps], lines[jumps]), axis=1).astype("i8").tobytes())
         self._count, self._last_file, self._last_line = self._count + len(files), int(files[-1]), int(lines[-1])
 
 
 class Origins:
-    """What an OriginWriter has written; pair -> (number of the file, line)."""
+    """What an OriginWriter wrote: pair -> (number of the file, line)."""
 
     def __init__(self, folder: Path) -> None:
         self._steps = map_file(folder / "origin.steps", "u1")
         self._jumps = map_file(folder / "origin.jumps", "i8").reshape(-1, 3)
 
     def __getitem__(self, i: int) -> tuple[int, int]:
-        pair, file, line = self._jumps[bisect_right(self._jumps[:, 0], i) - 1].tolist()  # numpy's would copy them all
+        pair, file, line = self._jumps[
+            bisect_right(self._jumps[:, 0], i) - 1
+        ].tolist()  # np.searchsorted would copy the column
         return file, line + int(self._steps[pair + 1 : i + 1].sum())
-
-
-class FullOrigins:
-    """The same from a store of format 1, which has the file and the line of every pair."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = map_file(folder / "origin.files", "i4")
-        self._lines = map_file(folder / "origin.lines", "i8")
-
-    def __getitem__(self, i: int) -> tuple[int, int]:
-        return int(self._files[i]), int(self._lines[i])

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 Span = tuple[int, int]  # begin and end in a text, in code points
-LONGEST = 4  # bytes of a character
+MAX_CHARACTER_BYTES = 4
 
 
 def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
-    """The spans of pieces, each given as its characters or, where it spells a byte, as that byte; they tile the text.
+    """The spans of pieces, which tile the text; a piece is its characters or, if it spells a byte, that byte.
 
-    A character that is spelled in bytes stands at the last of them, and the others have empty spans; a byte that
-    belongs to no character is one by itself, U+FFFD.
+    A character that is spelled in bytes stands at its last byte, and the others have empty spans; a byte that belongs
+    to no character is U+FFFD.
     """
     lengths: list[int] = []
     while len(lengths) < len(pieces):
@@ -26,7 +26,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
 def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
     """How many bytes from `begin` on spell a character; 1 if none do."""
     spelled = bytearray()
-    for piece in pieces[begin : begin + LONGEST]:
+    for piece in pieces[begin : begin + MAX_CHARACTER_BYTES]:
         if isinstance(piece, str):
             break
         spelled.append(piece)

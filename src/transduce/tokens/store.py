@@ -1,10 +1,10 @@
-"""Pairs of sentences as ids in a folder, mapped into memory: a corpus need not fit into it.
+"""Token stores: encoded pairs in a folder, mapped into memory, so that a corpus need not fit into memory.
 
-source.ids      target.ids         all sentences one after another
-source.lengths  target.lengths     ids of each sentence
+source.ids      target.ids         the ids of all sentences, one after another
+source.lengths  target.lengths     the number of ids of each sentence
 source.starts   target.starts      where every 64th sentence begins, in 64 bits
-origin.steps    origin.jumps       the line that each pair came from, and the number of its file (origins.py)
-store.json      manifest.json      how wide ids and lengths are; sizes and hashes
+origin.steps    origin.jumps       file and line of each pair (provenance.py)
+store.json      manifest.json      types of ids and lengths; sizes and hashes
 
 Ids and lengths take 16 bits if all of them fit, else 32: beside its ids, a pair takes 5.3 bytes.
 """
@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
-from transduce.tokens.packed import Numbers, map_file
-from transduce.tokens.provenance import FullOrigins, Origins, OriginWriter
+from transduce.tokens.packed import PackedWriter, map_file
+from transduce.tokens.provenance import Origins, OriginWriter
 from transduce.tokens.word_cache import Rows
 
-FORMAT = 2  # of a store; a newer one is refused. 1 had an offset (64 bits), a file and a line (96) for every pair
+FORMAT = 2  # of a store; another one is refused
 HEADER = "store.json"
-STRIDE = 64  # sentences from one start that is known to the next
-WIDTHS = ("source", "target", "source_lengths", "target_lengths")  # in the header
+STRIDE = 64  # sentences between two stored starts
+NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # in the header
 
 
 class Encoded(NamedTuple):
-    """Some pairs as ids, with where they come from: the numbers of their files, and their lines (pairs,)."""
+    """Encoded pairs, with the number of the file and the line that each comes from (pairs,)."""
 
     source: Rows
     target: Rows
@@ -46,46 +46,42 @@ class Encoded(NamedTuple):
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
-    """Write all pairs, in order, as they come.
+    """Write all pairs, in order, into a new folder, whole or not at all.
 
-    Raises UserError if the folder exists or the disk is full; the folder is written whole or not at all.
+    Raises UserError if the folder exists or the disk is full.
     """
     with write_folder(folder) as aside, ExitStack() as open_files:
-        source = open_files.enter_context(_Sentences(aside / "source"))
-        target = open_files.enter_context(_Sentences(aside / "target"))
+        source = open_files.enter_context(_ColumnWriter(aside / "source"))
+        target = open_files.enter_context(_ColumnWriter(aside / "target"))
         origins = open_files.enter_context(OriginWriter(aside))
         for block in blocks:
             source.append(block.source)
             target.append(block.target)
             origins.append(block.files, block.lines)
-        widths = [source.ids.width, target.ids.width, source.lengths.width, target.lengths.width]
-        header = {"format": FORMAT, **dict(zip(WIDTHS, widths, strict=True))}
+        types = [source.ids.type, target.ids.type, source.lengths.type, target.lengths.type]
+        header = {"format": FORMAT, **dict(zip(NUMBER_TYPES, types, strict=True))}
         (aside / HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
 
 class TokenStore:
-    """What `write_store` has written; sentences are counted from 0."""
+    """A store that `write_store` wrote; pairs are counted from 0."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        widths = _read_header(self.folder)
-        if "source_lengths" in widths:
-            self._source, self._target = (_mapped_side(self.folder, side, widths) for side in ("source", "target"))
-            self._origins: Origins | FullOrigins = Origins(self.folder)
-        else:
-            self._source, self._target = (_side_of_format_1(self.folder, side, widths) for side in ("source", "target"))
-            self._origins = FullOrigins(self.folder)
+        types = _read_header(self.folder)
+        self._source, self._target = (_map_column(self.folder, name, types) for name in ("source", "target"))
+        self._origins = Origins(self.folder)
         self.source_lengths = self._source.lengths  # EOS not counted; unsigned, perhaps of 16 bits
         self.target_lengths = self._target.lengths
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Map a store into memory after checking the sizes of its files; raises UserError that names a damaged one."""
+        """Map a store into memory after checking the sizes of its files; raises UserError that names a damaged file."""
         verify(folder)
         return cls(folder)
 
     def __len__(self) -> int:
-        """Pairs of sentences."""
+        """The number of pairs."""
         return len(self.source_lengths)
 
     def source(self, i: int) -> NDArray[Any]:
@@ -97,7 +93,7 @@ class TokenStore:
         return self._target.row(self._checked(i))
 
     def sources(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """The ids of some source sentences, all found at once; the places are not checked."""
+        """The ids of some source sentences; the places are not checked."""
         return self._source.rows(places)
 
     def targets(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
@@ -105,7 +101,7 @@ class TokenStore:
         return self._target.rows(places)
 
     def origin(self, i: int) -> tuple[int, int]:
-        """Where a pair came from: the number of the file, and the line."""
+        """The number of the file and the line that a pair comes from."""
         return self._origins[self._checked(i)]
 
     def _checked(self, i: int) -> int:
@@ -114,8 +110,8 @@ class TokenStore:
         return int(i)
 
 
-class _Side(NamedTuple):
-    """All sentences of one side."""
+class _Column(NamedTuple):
+    """All sources, or all targets."""
 
     ids: NDArray[Any]  # (tokens,)
     lengths: NDArray[Any]  # (sentences,)
@@ -135,27 +131,20 @@ class _Side(NamedTuple):
         return [self.ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _mapped_side(folder: Path, side: str, widths: dict[str, str]) -> _Side:
-    return _Side(
-        map_file(folder / f"{side}.ids", widths[side]),
-        map_file(folder / f"{side}.lengths", widths[f"{side}_lengths"]),
-        map_file(folder / f"{side}.starts", "i8"),
+def _map_column(folder: Path, name: str, types: dict[str, str]) -> _Column:
+    return _Column(
+        map_file(folder / f"{name}.ids", types[name]),
+        map_file(folder / f"{name}.lengths", types[f"{name}_lengths"]),
+        map_file(folder / f"{name}.starts", "i8"),
     )
 
 
-def _side_of_format_1(folder: Path, side: str, widths: dict[str, str]) -> _Side:
-    """Lengths are computed, in four bytes a sentence, without eight on the way."""
-    offsets = map_file(folder / f"{side}.offsets", "i8")
-    lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.uint32, casting="unsafe")
-    return _Side(map_file(folder / f"{side}.ids", widths[side]), lengths, offsets[:-1:STRIDE])
-
-
-class _Sentences:
-    """One side of a store while it is written."""
+class _ColumnWriter:
+    """Writes the sources or the targets of a store."""
 
     def __init__(self, path: Path) -> None:
-        self.ids = Numbers(path.with_suffix(".ids"))
-        self.lengths = Numbers(path.with_suffix(".lengths"))
+        self.ids = PackedWriter(path.with_suffix(".ids"))
+        self.lengths = PackedWriter(path.with_suffix(".lengths"))
         self._starts = path.with_suffix(".starts").open("wb")
         self._count, self._end = 0, 0
 
@@ -163,7 +152,7 @@ class _Sentences:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self.ids, self.lengths, self._starts:  # closes all, even if the disk has no room for what is left of one
+        with self.ids, self.lengths, self._starts:  # closes all, even if the disk is too full to flush one
             pass
 
     def append(self, rows: Rows) -> None:
@@ -176,19 +165,21 @@ class _Sentences:
 
 
 def _read_header(folder: Path) -> dict[str, str]:
-    """How wide the numbers are; raises UserError if it is missing, damaged or of a newer format."""
+    """The types of the numbers; raises UserError if the header is missing, damaged or of another format."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_bytes())
         version = header["format"]
-        widths = {name: header[name] for name in (WIDTHS[:2] if version == 1 else WIDTHS)}
-        kinds = set(widths.values())
+        if version == FORMAT:
+            types = {name: header[name] for name in NUMBER_TYPES}
+            is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
     except (OSError, ValueError, LookupError, TypeError):
         raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
-    if version not in (1, FORMAT):
+    if version != FORMAT:
         raise UserError(
-            f"{path} has format {version}, this transduce reads format {FORMAT}; install a newer transduce."
+            f"{path} has format {version}, this transduce reads format {FORMAT}: prepare {folder} again with this "
+            "version, or install the one that wrote it."
         )
-    if not kinds <= {"<u2", "<u4", ">u2", ">u4"}:
-        raise UserError(f"{path} is damaged: ids can't be {kinds}; prepare {folder} again.")
-    return widths
+    if not is_known:
+        raise UserError(f"{path} is damaged: it names unknown types of numbers; prepare {folder} again.")
+    return types

@@ -1,4 +1,4 @@
-"""Encoding word by word: most words of a text have been cut into pieces before."""
+"""A cache of encoded words: most words of a text have occurred before."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,27 +8,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 2_000_000  # characters of the words that are kept: some 200,000 words, about 30 MB
+MAX_CACHED_CHARACTERS = 2_000_000  # of all words: about 200,000 words and 30 MB
 
 
 class Rows(NamedTuple):
-    """Sentences of one side, or words, one after another."""
+    """Rows of ids, of sentences or words, one after another."""
 
     ids: NDArray[np.uint32]  # (tokens,)
     lengths: NDArray[np.int64]  # (sentences,)
 
     def where(self, chosen: NDArray[np.bool_]) -> "Rows":
-        """Some of the sentences; chosen: (sentences,)."""
+        """Some of the rows; chosen: (sentences,)."""
         return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """The sentences at these places, as often as they occur."""
+        """The rows at these places, in their order."""
         lengths = self.lengths[places]
         starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
         return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
 
     def lists(self) -> list[list[int]]:
-        """Each sentence as a list."""
+        """Each row as a list."""
         ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
         return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -39,10 +39,10 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
     return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
 
 
-class Words:
-    """Encodes texts whose words, what is between spaces, are cut into pieces independently of each other.
+class WordCache:
+    """Encodes texts whose words, separated by spaces, are encoded independently of each other.
 
-    `encode` does so for words; it is asked once for each, as long as there are not too many.
+    encode: encodes words; it is called once for each word in the cache.
     """
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
@@ -53,22 +53,24 @@ class Words:
         self._size = 0  # characters
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """The ids of all texts; an empty text has none."""
+        """Ids of texts; an empty text has none."""
         spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
         words = " ".join(texts).split(" ") if texts else []
         with self._lock:
             places = self._places(words)
-            found = self._pieces.take(places)
+            rows = self._pieces.take(places)  # of the words
         ends = np.cumsum(spaces + 1)
-        lengths = np.diff(np.cumsum(found.lengths)[ends - 1], prepend=0)
-        filled = np.fromiter(map(bool, texts), bool, len(texts))
-        return Rows(found.ids[np.repeat(filled, lengths)], lengths * filled)
+        lengths = np.diff(np.cumsum(rows.lengths)[ends - 1], prepend=0)
+        is_empty = np.fromiter((not text for text in texts), bool, len(texts))
+        ids = rows.ids[np.repeat(~is_empty, lengths)]
+        lengths[is_empty] = 0
+        return Rows(ids, lengths)
 
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """Where each word is kept."""
+        """The place of each word in the cache, to which new words are added."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
-        if self._size > MOST and self._place:
+        if self._size > MAX_CACHED_CHARACTERS and self._place:
             self._place.clear()
             self._pieces = pack([])
             new = set(words)

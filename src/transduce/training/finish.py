@@ -11,7 +11,7 @@ from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
 from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
-from transduce.preparation.prepare import Facts, Prepared
+from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.journal import say
 from transduce.text.pairs import Pair
 from transduce.training import checkpoint

@@ -15,7 +15,7 @@ from transduce.config.schema import DataConfig, RunConfig, configure, difference
 from transduce.evaluation.evaluate import validation
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
-from transduce.preparation.prepare import Prepared, is_prepared, open_prepared
+from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, remove_leftovers, write_text
 from transduce.system.journal import Journal, say

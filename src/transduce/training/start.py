@@ -12,7 +12,8 @@ from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.schema import DataConfig, RunConfig, configure, differences, flatten, to_toml
 from transduce.model.build import build, count_parameters
-from transduce.preparation.prepare import Prepared, is_prepared, open_prepared, prepare
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers, write_text
 from transduce.system.journal import duration, say

@@ -28,18 +28,20 @@ from transduce.config.schema import CorpusConfig, DataConfig, configure
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build
-from transduce.preparation import prepare as preparation
+from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
-from transduce.text.hashes import Hashes
-from transduce.text.holdout import HELD_OUT
-from transduce.text.pairs import Origin, Pair
-from transduce.text.staging import Spool, Texts
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.cluster.aggregate import REPEATED, later, settle, thinned
-from transduce.wings.cluster.merge import join_prepared
-from transduce.wings.cluster.preparing import READ, encode_shard, is_done, plan_preparation, read_shard_of_corpus
-from transduce.wings.cluster.ray_cluster import TRIES, Pool, conduct, read_address
-from transduce.wings.cluster.ray_preparing import do_all, prepare_on_ray
+from transduce.wings.cluster.merge import merge_prepared
+from transduce.wings.cluster.preparing import (
+    READ_ROUND,
+    aggregate_shards,
+    encode_shard,
+    is_done,
+    plan_preparation,
+    stage_shard,
+)
+from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address
+from transduce.wings.cluster.ray_preparing import do_round, prepare_on_ray
 from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 from transduce.wings.cluster.translating import Job
@@ -171,7 +173,7 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     assert first.stat().st_mtime_ns == before
     second.write_bytes(second.read_bytes()[:-9])
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
-    assert status == 2 and "lacks 1 of 2 shards: --shard 2/2; start it again" in said
+    assert status == 2 and "lacks 1 of 2 shards: 2/2; start it again" in said
     assert not (tmp_path / "joined.txt").exists()
     translate(capsys, model, text, shards, "--shard", "2/2")
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
@@ -245,7 +247,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(99, 0), strict=True))
     )
     corpora = (CorpusConfig((str(folder.parent / "t.tsv"),)),)
-    preparation.prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
+    prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
     return folder
 
 
@@ -254,11 +256,11 @@ def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int,
     plan = plan_preparation(data, folder, count, unit=unit, **more)
     numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
     for number in numbers:
-        read_shard_of_corpus(folder, plan, Shard(number, count))
-    settle(folder, plan)
+        stage_shard(folder, plan, Shard(number, count))
+    aggregate_shards(folder, plan)
     for number in numbers:
         encode_shard(folder, plan, Shard(number, count))
-    join_prepared(folder, plan, out)
+    merge_prepared(folder, plan, out)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -325,9 +327,7 @@ def test_a_corpus_prepared_in_shards_is_the_same(
         max_length=max_length,
         rules=rules,
     )
-    alone = attempt(
-        preparation.prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary)
-    )
+    alone = attempt(prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary)
     assert joined == alone
     assert alone or contents(folder / "joined") == contents(folder / "one")
@@ -338,7 +338,7 @@ def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabu
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
         Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
     data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
 
@@ -358,7 +358,7 @@ def corpus_files(folder: Path) -> DataConfig:
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
     data = configure({"data.joint": joint}).data.__class__(**corpus_files(tmp_path).__dict__ | {"joint": joint})
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
 
@@ -379,34 +379,9 @@ def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
     data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
     for name, options in {"twice": data, "once": dataclasses.replace(data, deduplicate=True)}.items():
         (tmp_path / name).mkdir()
-        preparation.prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
+        prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
         in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)
         assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
-
-
-def test_of_a_very_large_corpus_shards_give_the_texts_to_learn_from_that_one_spool_gives(tmp_path):
-    chance = np.random.default_rng(1)
-    pairs = [Pair(str(number), f"-{number}", Origin("", number)) for number in range(17_000)]
-    repeated = chance.random(len(pairs)) < 0.2
-    held_out = chance.random(len(pairs)) < 0.01
-    one = Spool(
-        tmp_path / "one", [pair for pair, again in zip(pairs, repeated, strict=True) if not again], hashed=False
-    )
-    one.parts[held_out[~repeated]] = HELD_OUT
-    shards = []
-    for begin, end in pairwise([0, 3_000, 3_001, 3_001, 11_500, len(pairs)]):
-        shards.append(Spool(tmp_path / f"{len(shards)}-{begin}", pairs[begin:end], hashed=False))
-        shards[-1].parts[held_out[begin:end]] = HELD_OUT
-        shards[-1].parts[repeated[begin:end]] = REPEATED
-    for every in range(1, 5):
-        assert list(Texts(thinned(shards, every), 1)) == list(Texts([one], 1, every))
-
-
-@given(st.lists(st.integers(0, 40)))
-def test_later_hashes_are_those_that_one_process_finds(numbers):
-    hashes = np.array(numbers, dtype="<u8")
-    new = Hashes().add([value.tobytes() for value in hashes])
-    assert later(lambda: [hashes[:7], hashes[7:]]).tolist() == [not each for each in new]
 
 
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
@@ -415,14 +390,14 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
     status, _, said = run(capsys, *command, "--shard", "1/2")
     assert status == 0 and "Shard 1/2 is read" in said
-    assert "lacks 1 of 2 shards of the first round: --shard 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    assert "lacks 1 of 2 shards of the first round: 2/2" in run(capsys, "join", tmp_path / "shards")[2]
     run(capsys, *command, "--shard", "2/2")
     assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
     assert status == 0 and "Start all shards again" in said
     assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
-    assert status == 2 and "lacks 1 of 2 shards of the second round: --shard 1/2" in said
+    assert status == 2 and "lacks 1 of 2 shards of the second round: 1/2" in said
     assert "Shard 1/2 is encoded" in run(capsys, *command, "--shard", "1/2")[2]
     status, told, _ = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 0 and "pairs to train on, 30 held out" in told
@@ -433,7 +408,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 MISTAKES = {
     "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
     "translate MODEL --input TEXT --output TEXT --on ray": "is the file that is read",
-    "translate MODEL --input TEXT --output x --on slurm": "--on slurm is not known: give --on ray, or",
+    "translate MODEL --input TEXT --output x --on slurm": "slurm is no Ray cluster: give ray, or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
     "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
@@ -443,7 +418,7 @@ MISTAKES = {
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
     "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers is for --on ray",
-    "translate MODEL --input TEXT --output x --on ray --workers 0": "--workers 0 are too few",
+    "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
@@ -468,7 +443,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_pa
 def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     status, _, said = run(capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray")
-    assert status == 2 and said.strip().endswith("--on ray needs ray: pip install 'transduce[scale]'")
+    assert status == 2 and said.strip().endswith("Ray is not installed: pip install 'transduce[scale]'")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -529,7 +504,7 @@ def writers(shards: Path) -> set[int]:
 @pytest.mark.slow
 def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
     data = corpus_files(tmp_path)
-    preparation.prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
+    prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")
     assert not (tmp_path / "ray.shards").exists()
@@ -547,19 +522,19 @@ def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tm
             file.write(f"{shard.number}")
         if shard.number == 2 and not mended.exists():
             os.kill(os.getpid(), signal.SIGKILL)
-        return read_shard_of_corpus(folder, plan, shard)
+        return stage_shard(folder, plan, shard)
 
-    def work(pool: Pool) -> None:
-        with pytest.raises(UserError, match=rf"{TRIES} times of {TRIES} at shard 2/3 \(pairs 201 to 500 of corpus 1, "):
-            do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
-        assert [is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all()] == [True, False, True]
-        assert sorted(tried.read_text()) == sorted("13" + "2" * TRIES)
+    with ray_pool("", 1, gpus=False) as pool:
+        with pytest.raises(
+            UserError, match=rf"{SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"
+        ):
+            do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
+        assert [is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all()] == [True, False, True]
+        assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)
         mended.touch()
-        do_all(tmp_path / "shards", plan, READ, crash_at_second, pool)
-        assert sorted(tried.read_text()) == sorted("132" + "2" * TRIES)
-
-    conduct("", 1, work, gpus=False)
-    assert all(is_done(tmp_path / "shards", plan, READ, shard) for shard in plan.all())
+        do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
+        assert sorted(tried.read_text()) == sorted("132" + "2" * SHARD_ATTEMPTS)
+    assert all(is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all())
 
 
 @pytest.mark.slow

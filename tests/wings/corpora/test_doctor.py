@@ -20,18 +20,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text import clean as cleaning
 from transduce.text.clean import Cleaning, clean
-from transduce.text.misalignment import (
-    CHANGE,
-    FARTHEST,
-    Stretch,
-    _likeliest_path,
-    _may_change,
-    _words,
-    at_offsets,
-    find_stretches,
-    partners,
-)
 from transduce.text.numbers import numbers_disagree
+from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
     BITS,
@@ -42,10 +32,8 @@ from transduce.text.rules import (
     EMPTY,
     ENCODING,
     JOINED,
-    LENGTH_RULES,
     MEANINGS,
     MISALIGNED,
-    MISREAD,
     MOJIBAKE,
     NEAR_DUPLICATE,
     NUMBERS,
@@ -58,14 +46,25 @@ from transduce.text.rules import (
     Checker,
     Rules,
 )
-from transduce.text.sides import Side, Sides
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as auditing
-from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, findings, quantiles
+from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
+from transduce.wings.rules.misalignment import (
+    MAX_SHIFT_LINES,
+    SHIFT_COST_NATS,
+    Shift,
+    _likeliest_path,
+    _may_change,
+    _words,
+    alignment,
+    at_offsets,
+    find_shifts,
+)
+from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
@@ -80,7 +79,7 @@ def pairs_of(texts: list[tuple[str, str]], file: str = "corpus.tsv") -> list[Pai
 
 def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> set[str]:
     """The rules that one pair breaks."""
-    flags = Checker(Rules(0, False, rules, **given)).check(Sides([source], [target]))
+    flags = Checker(Rules(0, False, rules, **given)).check(PairBatch([source], [target]))
     return {rule for rule in MEANINGS if flags[0] & BITS[rule]}
 
 
@@ -99,8 +98,8 @@ def sentences() -> list[tuple[str, str]]:
 @given(st.lists(st.tuples(texts, texts), max_size=8))
 def test_what_many_pairs_break_together_each_breaks_alone(pairs):
     checker = Checker(Rules(0, False, BY_THEMSELVES))
-    together = checker.check(Sides([a for a, _ in pairs], [b for _, b in pairs]))
-    assert together.tolist() == [int(checker.check(Sides([a], [b]))[0]) for a, b in pairs]
+    together = checker.check(PairBatch([a for a, _ in pairs], [b for _, b in pairs]))
+    assert together.tolist() == [int(checker.check(PairBatch([a], [b]))[0]) for a, b in pairs]
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
@@ -171,7 +170,7 @@ def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str
     """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
     sources, targets = map(list, zip(*usual, strict=True))
     checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
-    return np.count_nonzero(checker.check(Sides(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+    return np.count_nonzero(checker.check(PairBatch(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -209,7 +208,7 @@ def test_languages_and_which_side_they_are_on():
 
 def test_what_the_rules_need_is_asked_for():
     for rules, said in (
-        (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "language 'src' can't be told"),
+        (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (TEST,)), "--test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
         (Rules(0, True, (EMPTY,)), "no rule to choose"),
@@ -220,7 +219,7 @@ def test_what_the_rules_need_is_asked_for():
 
 @given(texts, st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]))
 def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
-    one, other = Side([text.casefold()]), Side([change(text.casefold())])
+    one, other = TextColumn([text.casefold()]), TextColumn([change(text.casefold())])
     assert one.letters == other.letters
 
 
@@ -245,7 +244,7 @@ def test_processes_change_nothing(sentences, monkeypatch):
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
     one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
     assert list(one.verdicts) == list(two.verdicts)
-    assert findings(one) == findings(two)
+    assert one.findings() == two.findings()
     assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
     assert one.faults.counts[DUPLICATE] >= 45
@@ -279,7 +278,7 @@ def test_a_shift_is_found_named_and_located(sentences, shift):
     moved = (
         [*targets[:at], *targets[:shift], *targets[at:-shift]] if shift > 0 else [*targets[:at], *targets[at - shift :]]
     )
-    found = find_stretches(sources[: len(moved)], moved)
+    found = find_shifts(sources[: len(moved)], moved)
     assert [each.offset for each in found if each.offset is not None] == [shift]
     assert abs(found[0].first - at) <= 10  # where many lines are missing, those beside the gap are nowhere near
     assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
@@ -289,33 +288,33 @@ def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
     sources, targets = map(list, zip(*sentences, strict=True))
     targets[500:800] = [*targets[502:800], *targets[:2]]
     targets[1000:1300] = targets[:300]
-    shift, lost = find_stretches(sources, targets)
+    shift, lost = find_shifts(sources, targets)
     assert shift.offset == -2 and abs(shift.first - 502) <= 10 and abs(shift.last - 799) <= 10
     assert lost.offset is None and abs(lost.first - 1000) <= 20 and abs(lost.last - 1299) <= 20
 
 
 def test_what_is_aligned_has_no_stretch(sentences):
-    assert find_stretches(*zip(*sentences, strict=True)) == []
-    assert find_stretches(["a"] * 500, ["b"] * 500) == []
-    assert find_stretches([""] * 500, [""] * 500) == []
-    assert find_stretches(["a"], ["b"]) == []
+    assert find_shifts(*zip(*sentences, strict=True)) == []
+    assert find_shifts(["a"] * 500, ["b"] * 500) == []
+    assert find_shifts([""] * 500, [""] * 500) == []
+    assert find_shifts(["a"], ["b"]) == []
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 3))
 def test_no_path_changes_where_none_may(seed, width):
-    odds = np.random.default_rng(seed).normal(0, width, (60, 2 * FARTHEST + 2))
+    odds = np.random.default_rng(seed).normal(0, width, (60, 2 * MAX_SHIFT_LINES + 2))
     if not _may_change(odds):
-        assert (_likeliest_path(odds) == FARTHEST).all()
+        assert (_likeliest_path(odds) == MAX_SHIFT_LINES).all()
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_the_path_is_the_best_one(seed):
-    odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * FARTHEST + 2))
+    odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * MAX_SHIFT_LINES + 2))
 
     def worth(path: tuple[int, ...]) -> float:
-        changes = sum(a != b for a, b in pairwise((FARTHEST, *path)))
-        end = CHANGE / 2 * (path[-1] != FARTHEST)
-        return sum(odds[line, column] for line, column in enumerate(path)) - CHANGE * changes - end
+        changes = sum(a != b for a, b in pairwise((MAX_SHIFT_LINES, *path)))
+        end = SHIFT_COST_NATS / 2 * (path[-1] != MAX_SHIFT_LINES)
+        return sum(odds[line, column] for line, column in enumerate(path)) - SHIFT_COST_NATS * changes - end
 
     columns = range(odds.shape[1])
     ways = [(a, b) for a in columns for b in columns]
@@ -580,16 +579,16 @@ def test_what_is_not_utf8_in_messages_and_trees_is_named_and_mended(tmp_path, ca
 def test_no_target_goes_to_two_lines(drawn):
     stretches, line = [], 0
     for gap, length, offset in drawn:
-        stretches.append(Stretch(line + gap, line + gap + length, offset))
+        stretches.append(Shift(line + gap, line + gap + length, offset))
         line += gap + length + 1
-    found = partners(stretches, line + 10)
+    found = alignment(stretches, line + 10)
     sure = found[found >= 0]
     assert len(set(sure.tolist())) == len(sure) and (sure < len(found)).all()
     offsets = (found - np.arange(len(found)))[found >= 0]
     assert set(offsets.tolist()) <= {0, *(stretch.offset for stretch in stretches)}
 
 
-@given(st.lists(st.integers(-FARTHEST, FARTHEST), max_size=80))
+@given(st.lists(st.integers(-MAX_SHIFT_LINES, MAX_SHIFT_LINES), max_size=80))
 def test_items_are_found_at_offsets(offsets):
     wanted = [place + offset if 0 <= place + offset < len(offsets) else None for place, offset in enumerate(offsets)]
     assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
@@ -650,10 +649,10 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "mojibake"], "--only is about a corpus"),
-        (["--from", "en"], "--from is about a corpus"),
+        (["--only", "mojibake"], "--only is for a corpus"),
+        (["--from", "en"], "--from is for a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
-        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "language 'qqq' can't be told"),
+        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
         (["corpus.tsv", "--only", "test"], "--test"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
@@ -691,7 +690,7 @@ def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
 )
 def test_requirements_are_read(requirement):
     match = REQUIREMENT.match(requirement)
-    assert match and (match["name"], match["least"], match["extra"]) == ("a-b", "1.2", "x")
+    assert match and (match["name"], match["minimum"], match["extra"]) == ("a-b", "1.2", "x")
 
 
 @pytest.mark.parametrize("form", ["onnx", "ctranslate2"])
@@ -699,7 +698,7 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     out = tmp_path / "out"
     export(make_model(tmp_path / "model", {}), form, out)
     status, said, _ = run(capsys, "doctor", out)
-    assert status == 0 and "all whole" in said
+    assert status == 0 and "none damaged" in said
     assert "fast engine" not in said and "exports to" not in said  # which are for models
     next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
     status, said, _ = run(capsys, "doctor", out)
@@ -720,7 +719,7 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
     (model / "checkpoints" / "step-00000001.bak").mkdir()  # somebody's copy
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
-    assert status == 0 and out.count("all whole") > 1 and "edited since" in out and "! " not in out
+    assert status == 0 and out.count("none damaged") > 1 and "edited since" in out and "! " not in out
     for name in ("model.safetensors", "checkpoints/step-00000001/state.json", "data/corpus-0"):
         copy = tmp_path / "copy"
         shutil.copytree(model, copy)

@@ -33,7 +33,7 @@ from transduce.system.file_lock import file_lock
 from transduce.system.files import verify
 from transduce.wings.corpora.fetch import archive, download
 from transduce.wings.corpora.fetch.corpus import fetch
-from transduce.wings.corpora.fetch.table import FACTS, KEYS, choose, find, read_table
+from transduce.wings.corpora.fetch.table import ENTRY_KEYS, PART_KEYS, choose, find, read_table
 from transduce.wings.corpora.fetch.texts import write_text
 
 ENGLISH = b"".join(b"A dog runs %d times.\n" % number for number in range(3000))
@@ -185,11 +185,11 @@ def test_lines_come_out_as_they_were(lines: list[str], ends: str, last: bool, bl
     from transduce.wings.corpora.fetch import texts
 
     text = ends.join(lines) + (ends if last or not lines[-1] else "")
-    before, texts.READ_BYTES = texts.READ_BYTES, block
+    before, texts.TEXT_BLOCK_BYTES = texts.TEXT_BLOCK_BYTES, block
     try:
         written = write_text(io.BytesIO(text.encode()), file := io.BytesIO(), "text")
     finally:
-        texts.READ_BYTES = before
+        texts.TEXT_BLOCK_BYTES = before
     wanted = "".join(f"{line}\n" for line in lines).removeprefix("\ufeff").encode()
     assert (file.getvalue(), written.lines, written.repaired) == (wanted, len(lines), 0)
 
@@ -765,8 +765,8 @@ odd_values = st.sampled_from(
 
 
 @given(
-    facts=st.dictionaries(st.sampled_from([*FACTS, "train", "test"]), odd_values, max_size=2),
-    fields=st.dictionaries(st.sampled_from(KEYS), odd_values, max_size=3),
+    facts=st.dictionaries(st.sampled_from([*ENTRY_KEYS, "train", "test"]), odd_values, max_size=2),
+    fields=st.dictionaries(st.sampled_from(PART_KEYS), odd_values, max_size=3),
 )
 def test_every_mistake_is_told(facts: dict[str, Any], fields: dict[str, Any]) -> None:
     toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}

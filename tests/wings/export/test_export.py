@@ -25,7 +25,7 @@ from command_line import run
 from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import STAND_INS, ModelConfig, RunConfig, configure, options
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, configure, options
 from transduce.decoding.check_sentences import PHRASEBOOK
 from transduce.decoding.engines.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
 from transduce.decoding.engines.torch import TorchEngine
@@ -34,22 +34,22 @@ from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholders import intact
-from transduce.tokens.imported_vocabulary import Foreign
+from transduce.text.tree_symbols import ALL_MARKS
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.parsing.trees import ALL_MARKS
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
     "silu": {"model.activation": "silu", "model.num_encoder_layers": 3, "model.num_decoder_layers": 1},
     "gelu and a bias": {"model.activation": "gelu", "model.output_bias": True},
     "separate": {},
-    "stand-ins": {"data.placeholders": "masked"},
-    "separate stand-ins": {"data.placeholders": "masked"},
+    "placeholder tokens": {"data.placeholders": "masked"},
+    "separate placeholder tokens": {"data.placeholders": "masked"},
     "pre": {"model.norm": "pre"},
     "learned": {"model.positions": "learned", "model.max_positions": 80},
     "dot": {"model.attention": "dot", "model.d_k": 4, "model.d_v": 6},
@@ -64,7 +64,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def get(name: str) -> Path:
         folder = place / name.replace(" ", "-")
-        made = {"joint": "separate" not in name, "stand_ins": STAND_INS if "stand-ins" in name else ""}
+        made = {
+            "joint": "separate" not in name,
+            "placeholder_tokens": PLACEHOLDER_TOKENS if "placeholder tokens" in name else "",
+        }
         made["symbols"] = "symbols" in name
         return folder if folder.exists() else make_model(folder, MODELS[name], **made)
 
@@ -98,8 +101,8 @@ def test_what_is_refused_is_what_the_table_says(models):
         "silu": everything,
         "gelu and a bias": everything,
         "separate": ["ctranslate2", "huggingface", "onnx"],
-        "stand-ins": everything,
-        "separate stand-ins": ["ctranslate2", "huggingface", "onnx"],
+        "placeholder tokens": everything,
+        "separate placeholder tokens": ["ctranslate2", "huggingface", "onnx"],
         "pre": ["ctranslate2", "argos", "onnx"],
         "learned": ["ctranslate2", "argos", "onnx"],
         "dot": ["onnx"],
@@ -273,7 +276,7 @@ def test_without_what_was_held_out_the_phrasebook_is_translated(models, tmp_path
 # -- placeholders ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["stand-ins", "separate stand-ins"])
+@pytest.mark.parametrize("name", ["placeholder tokens", "separate placeholder tokens"])
 def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path, monkeypatch):
     monkeypatch.setattr(building, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
     export(models(name), "onnx", tmp_path / "out")
@@ -298,7 +301,7 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
 @pytest.mark.parametrize(
     ("form", "name"),
     [
-        *product(["ctranslate2", "huggingface", "onnx"], ["post", "separate", "stand-ins"]),
+        *product(["ctranslate2", "huggingface", "onnx"], ["post", "separate", "placeholder tokens"]),
         *product(["ctranslate2", "onnx"], ["learned"]),
     ],
 )
@@ -693,7 +696,7 @@ def test_a_foreign_vocabulary_gives_the_pieces_that_its_model_cuts_or_what_is_un
     processor = sentencepiece.SentencePieceProcessor(model_proto=FOREIGN)
     own = [processor.id_to_piece(i) for i in range(processor.get_piece_size())][3::2]
     pieces = ["<pad>", "<s>", "</s>", "<unk>", *own, "another"]
-    vocabulary = Foreign(FOREIGN, pieces)
+    vocabulary = ImportedVocabulary(FOREIGN, pieces)
     for text, ids in zip(texts, vocabulary.encode(texts).lists(), strict=True):
         cut = processor.encode(text, out_type=str)
         assert vocabulary.pieces(ids) == [piece if piece in own else "<unk>" for piece in cut]
@@ -721,7 +724,7 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
     tokenizer = Tokenizer(FOREIGN, pieces=[pieces])
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
-    assert loaded.is_foreign and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
+    assert loaded.is_imported and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
     assert loaded.encode_source(["a b"]) == tokenizer.encode_source(["a b"])
     for damage in ('["a"]', "[[]]", "{", '[["a", "a", "b", "c", "d"]]'):
         (tmp_path / "tokenizer.pieces.json").write_text(damage, encoding="utf-8")

@@ -35,7 +35,7 @@ from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.inspection.curves import learning_curve
-from transduce.wings.inspection.maps import BEGIN, END, Attention, attention_of
+from transduce.wings.inspection.maps import SHOWN_BOS, SHOWN_EOS, Attention, attention_of
 from transduce.wings.inspection.page import picture_page
 from transduce.wings.inspection.picture import ONE, Picture, picture_of, thousandths
 from transduce.wings.inspection.report import Report, write_report
@@ -113,8 +113,8 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
     uses = {maps.use: maps for maps in picture.maps}
     with_self_attention = family in ("transformer", "window", "learned")
     assert list(uses) == (["encoder", "decoder", "source"] if with_self_attention else ["source"])
-    read = [*tokenizer.source_pieces(tokenizer.encode_source([SENTENCE])[0]), END]
-    assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, END]
+    read = [*tokenizer.source_pieces(tokenizer.encode_source([SENTENCE])[0]), SHOWN_EOS]
+    assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, SHOWN_EOS]
     for maps in picture.maps:
         weights = np.array(maps.weights)
         assert weights.shape == (*attention.uses[maps.use].weights.shape[:2], len(maps.queries), len(maps.keys))
@@ -122,8 +122,8 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
         np.testing.assert_allclose(weights / ONE, attention.uses[maps.use].weights.numpy(), atol=1 / ONE)
     if with_self_attention:
         assert uses["encoder"].queries == uses["encoder"].keys == read
-        assert uses["decoder"].queries == [BEGIN, *attention.translation.tokens]
-        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing looks at what follows"
+        assert uses["decoder"].queries == [SHOWN_BOS, *attention.translation.tokens]
+        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing attends to later positions"
     if family == "window":
         assert not np.triu(np.array(uses["encoder"].weights), 2).any()
 
@@ -189,11 +189,11 @@ def test_positions_are_those_that_the_model_adds(seen):
         if family == "learned":
             source, target = picture.positions
             assert source.source == attention.source.keys and not source.target
-            assert target.target == [BEGIN, *attention.translation.tokens] and not target.source
+            assert target.target == [SHOWN_BOS, *attention.translation.tokens] and not target.source
 
 
 def test_what_has_no_attention_is_refused(tokenizer):
-    with pytest.raises(UserError, match="attends to nothing"):
+    with pytest.raises(UserError, match="has no attention to show"):
         attention_of(model_of(tokenizer, kind="bytenet"), tokenizer, SENTENCE, CONFIG)
     model = model_of(tokenizer, positions="learned", max_positions=6)
     for text, sentence in {" \t": "blank", "a\nb": "line break", "a b c d e f g": "knows positions for 5"}.items():
@@ -332,7 +332,7 @@ def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, rec
     for suffix, lacks in {"png": True, "svg": False}.items():
         out = tmp_path / f"x.{suffix}"
         status, _, said = run(capsys, "attention", folder, "\u2603 \u6f22", "--out", out, "--mean")
-        assert status == 0 and (f"lacks \u6f22; {out} has boxes" in said) == lacks
+        assert status == 0 and (f"lacks \u6f22, so {out} shows boxes" in said) == lacks
     assert not [each for each in recwarn if "Glyph" in str(each.message)]
 
 
@@ -349,11 +349,11 @@ def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--out", "x.gif"], "end it in .html, .svg, .pdf or .png"),
+        (["--out", "x.gif"], "Use a name that ends in .html, .svg, .pdf or .png"),
         (["--out", "nowhere/x.html"], "there is no folder nowhere"),
         (["--layer", 1], "are for pictures"),
-        (["--out", "x.png", "--layer", 3], "There is no layer 3: it is from 1 to 2"),
-        (["--out", "x.png", "--head", -1], "There is no head -1"),
+        (["--out", "x.png", "--layer", 3], "The model has no layer 3. Choose 1 to 2"),
+        (["--out", "x.png", "--head", -1], "The model has no head -1"),
         (["model.d_model=3"], "can't be set for a model that is trained"),
     ],
 )
@@ -438,7 +438,7 @@ def names(driver, css: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_pointing_at_a_piece_tells_what_it_looks_at(width, seen, browse):
+def test_pointing_at_a_piece_tells_what_it_attends_to(width, seen, browse):
     picture = seen("transformer")[2]
     driver = browse(picture, width)
     point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
@@ -460,7 +460,7 @@ def test_a_layer_a_head_and_words_can_be_picked(seen, browse):
     row = picture.maps[2].weights[1][2][0]
     assert f" {round(max(row) / 10)} %" in told(driver, 1)
     Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
-    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == [*SENTENCE.split(), END]
+    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == [*SENTENCE.split(), SHOWN_EOS]
 
 
 def test_characters_that_are_spelled_in_bytes_can_be_read_in_words(tokenizer, browse):
@@ -471,7 +471,7 @@ def test_characters_that_are_spelled_in_bytes_can_be_read_in_words(tokenizer, br
     find(driver, ".piece")
     assert "<0xE6>" in names(driver, ".piece")
     Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
-    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == ["fox", "\u6f22\U0001f600", END]
+    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == ["fox", "\u6f22\U0001f600", SHOWN_EOS]
 
 
 CONTRAST = """
@@ -524,7 +524,7 @@ def test_the_tree_shows_the_way_to_the_translation(seen, browse):
     picture = seen("transformer")[2]
     driver = browse(picture)
     won = driver.execute_script("return [...document.querySelectorAll('.node.won span')].map(n => n.textContent)")
-    assert len(won) == picture.search.complete[0].length and won[-1] == END
+    assert len(won) == picture.search.complete[0].length and won[-1] == SHOWN_EOS
     point(driver, find(driver, ".node.won", -1))
     assert f"complete, score {picture.score:.3f}".replace("-", "−") in told(driver, 3)
     assert find(driver, ".ranking .won").text.startswith(picture.translation.strip()[:3])
@@ -550,7 +550,7 @@ def test_everything_can_be_reached_by_keyboard(seen, browse):
     find(driver, ".piece")
     press(driver, *[Keys.TAB] * 4)  # beyond layer, head and pieces
     press(driver, Keys.ARROW_RIGHT)
-    assert focused() == "br" and told(driver, 1).startswith("“br” is looked at by")
+    assert focused() == "br" and told(driver, 1).startswith("“br” is attended to by")
     assert is_the_browsers(driver) and focused() == "br"
     press(driver, Keys.TAB, Keys.TAB)  # beyond the translation
     press(driver, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
@@ -617,7 +617,7 @@ def test_a_report_draws_it_too(seen, chromium, tmp_path):
     show(chromium, 360, dark=True)
     chromium.get((tmp_path / "report.html").as_uri())
     point(chromium, find(chromium, ".piece"))
-    assert "is looked at by" in told(chromium, 1)
+    assert "is attended to by" in told(chromium, 1)
     assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     assert complaints(chromium) == []
 
@@ -651,6 +651,6 @@ def test_it_draws_under_a_servers_strict_policy(seen, chromium):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         chromium.get(f"http://127.0.0.1:{server.server_port}/")
         point(chromium, find(chromium, ".piece"))
-        assert "is looked at by" in told(chromium, 1)
+        assert "is attended to by" in told(chromium, 1)
         server.shutdown()
     assert complaints(chromium) == []

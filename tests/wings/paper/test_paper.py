@@ -22,7 +22,7 @@ from transduce.model.build import build, count_parameters, model_class
 from transduce.system.errors import UserError
 from transduce.training.update import forward
 from transduce.wings.demo.phrasebook.sampling import sentences
-from transduce.wings.paper import experiments, figures, table1, table2, table3
+from transduce.wings.paper import experiments, figures, layers, table1, table2, table3
 from transduce.wings.paper.experiments import Figure, resolved
 
 # -- table 1 ----------------------------------------------------------------------------------------------
@@ -31,11 +31,11 @@ from transduce.wings.paper.experiments import Figure, resolved
 @pytest.mark.parametrize("name", table1.CLAIMS)
 def test_layers_keep_the_shape(name):
     x = torch.randn(1, 37, 16)
-    assert table1.layer(name, 16)(x).shape == x.shape
+    assert layers.layer(name, 16)(x).shape == x.shape
 
 
 def test_a_recurrent_layer_step_by_step_is_the_same():
-    layer, x = table1.Recurrence(8), torch.randn(1, 9, 8)
+    layer, x = layers.Recurrence(8), torch.randn(1, 9, 8)
     torch.testing.assert_close(layer.by_steps(x), layer(x))
 
 
@@ -70,7 +70,12 @@ def test_costs_of_a_layer_grow_with_the_length():
 
 @pytest.mark.slow
 def test_table_1_is_computed(tmp_path, capsys, monkeypatch):
-    for name, value in {"LENGTHS": (16, 32, 64, 128), "WIDTHS": (8, 16), "COUNTED": (16, 32), "WIDTH": 16}.items():
+    for name, value in {
+        "LENGTHS": (16, 32, 64, 128),
+        "CROSSING_WIDTHS": (8, 16),
+        "COUNTED_LENGTHS": (16, 32),
+        "TIMED_WIDTH": 16,
+    }.items():
         monkeypatch.setattr(table1, name, value)
     status, printed, said = run(capsys, "reproduce", "table1", "--out", tmp_path)
     assert status == 0 and "separable convolutional" in printed, said
@@ -96,7 +101,7 @@ def test_where_two_power_laws_cross():
 
 
 def test_the_papers_training_flops():
-    printed = {row.name: row.flops_de for row in table2.ROWS}
+    printed = {row.name: row.flops_de for row in table2.PRINTED_RESULTS}
     for name, training in table2.TRAININGS.items():
         assert table2.as_printed(training) == pytest.approx(printed[name], rel=0.01)
 
@@ -136,7 +141,7 @@ def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
 # -- table 3 ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", table3.ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", table3.VARIATIONS, ids=lambda row: row.name)
 def test_the_parameters_of_table_3(row):
     """With 41,000 pieces all rows whose parameters are printed are the paper's, rounded; the big model's are near."""
     if row.name == "big":
@@ -147,8 +152,8 @@ def test_the_parameters_of_table_3(row):
 
 
 def test_every_row_changes_what_it_says():
-    assert len({row.name for row in table3.ROWS}) == len(table3.ROWS)
-    for row in table3.ROWS[1:-1]:
+    assert len({row.name for row in table3.VARIATIONS}) == len(table3.VARIATIONS)
+    for row in table3.VARIATIONS[1:-1]:
         assert (row.model != table3.BASE) != bool(row.train), row.name
 
 
@@ -281,7 +286,7 @@ COUNTS = {"train": 60, "valid": 10, "test": 10}
 
 
 def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
-    rows = [table3.ROWS[0], table3.ROWS[6]]
+    rows = [table3.VARIATIONS[0], table3.VARIATIONS[6]]
     chosen = [table3.experiment(row, given) for row in rows]
     assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
     assert experiments.carry_out(chosen, [1], tmp_path, minutes=5)
@@ -302,7 +307,7 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert left.seed == 2 and table3.table(given, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
     shutil.copytree(left.folder, left.folder.parent / "seed-2-aside")
     assert len(experiments.results(chosen[0], tmp_path)) == 1
-    without_files = {name: value for name, value in given.items() if name not in experiments.FILES}
+    without_files = {name: value for name, value in given.items() if name not in experiments.FILE_OPTIONS}
     assert table3.table(without_files, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
 
 
@@ -317,7 +322,7 @@ def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
 
 
 def test_files_are_known_by_what_they_hold(given, tmp_path):
-    one = table3.experiment(table3.ROWS[0], given)
+    one = table3.experiment(table3.VARIATIONS[0], given)
     assert experiments.carry_out([one], [1], tmp_path, minutes=5)
     moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
     again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
@@ -330,8 +335,10 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
-    bad = experiments.Experiment("bad", {**table3.experiment(table3.ROWS[0], given).options, "model.num_heads": 7})
-    good = table3.experiment(table3.ROWS[0], given)
+    bad = experiments.Experiment(
+        "bad", {**table3.experiment(table3.VARIATIONS[0], given).options, "model.num_heads": 7}
+    )
+    good = table3.experiment(table3.VARIATIONS[0], given)
     with pytest.raises(UserError, match="bad/seed-1"):
         experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=5)
     assert len(experiments.results(good, tmp_path)) == 2
@@ -351,22 +358,24 @@ def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_p
 
 
 def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
-    rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.ROWS[:3]]
+    rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.VARIATIONS[:3]]
     with pytest.raises(UserError, match=r"no\.src cannot be read"):
         experiments.carry_out(rows, [1], tmp_path, minutes=5)
     (tmp_path / "bad.src").write_text("one line\n")
     wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
     with pytest.raises(UserError, match=r"bad\.src has 1 line"):
-        experiments.carry_out([table3.experiment(row, wrong) for row in table3.ROWS[:3]], [1], tmp_path, minutes=5)
+        experiments.carry_out(
+            [table3.experiment(row, wrong) for row in table3.VARIATIONS[:3]], [1], tmp_path, minutes=5
+        )
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
-    assert experiments.carry_out([table3.experiment(table3.ROWS[0], given)], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([table3.experiment(table3.VARIATIONS[0], given)], [1], tmp_path, minutes=5)
     assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("family", table2.FAMILIES)
+@pytest.mark.parametrize("family", table2.COMPARED_FAMILIES)
 def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     own = {"model.vocab_size": 1000, "train.precision": "float32"}
-    config = configure({**table2.SHARED, **table2.FAMILIES[family], **own})
+    config = configure({**table2.SHARED_OPTIONS, **table2.COMPARED_FAMILIES[family], **own})
     draw = torch.Generator().manual_seed(1)
     rows = torch.randint(4, 1000, (8, table2.LENGTH), generator=draw).tolist()
     model = build(config.model)
@@ -379,12 +388,12 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
 
 def test_what_rows_differ_in_cannot_be_given():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
-        with pytest.raises(UserError, match=f"{name} is what rows of the table differ in"):
+        with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.experiments({name: 1})
 
 
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
-    options = {**table3.experiment(table3.ROWS[0], given).options, "train.steps": 100_000, "train.average": 1}
+    options = {**table3.experiment(table3.VARIATIONS[0], given).options, "train.steps": 100_000, "train.average": 1}
     long = experiments.Experiment("long", options)
     assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
     assert experiments.results(long, tmp_path) == []
@@ -395,11 +404,11 @@ def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path,
 
 
 def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
-    one = experiments.Experiment("one", table3.experiment(table3.ROWS[0], given).options)
+    one = experiments.Experiment("one", table3.experiment(table3.VARIATIONS[0], given).options)
     assert experiments.carry_out([one], [1], tmp_path, minutes=5)
     (found,) = experiments.results(one, tmp_path)
     other = experiments.Experiment("one", {**one.options, "model.dropout": 0.3})
-    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, now it would be 0.3"):
+    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, not 0.3"):
         experiments.results(other, tmp_path)
     with pytest.raises(UserError, match=r"was made with model.dropout"):
         experiments.carry_out([other], [1], tmp_path, minutes=5)
@@ -416,19 +425,19 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 0 and "d_model=1024" in printed.replace("\n", ""), said
     assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
-    assert status == 2 and "--budget trains models: give --train" in said
+    assert status == 2 and "--budget trains models. Give --train" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
     assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
     for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
         assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
+    assert "can't be created" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
     status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
 
 def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
-    for experiment, own in zip(table2.experiments({}), table2.FAMILIES.values(), strict=True):
+    for experiment, own in zip(table2.experiments({}), table2.COMPARED_FAMILIES.values(), strict=True):
         assert own.items() <= experiment.options.items()
     steps = {experiment.name: experiment.options["train.steps"] for experiment in table2.experiments({})}
     assert 900 < steps["table2/transformer-with-experts"] < steps["table2/transformer"] < 1200

@@ -121,5 +121,5 @@ def test_unequal_numbers_of_trees_and_bad_gold_trees_are_refused():
         score_brackets([GOLD, GOLD], [GOLD])
     with pytest.raises(UserError, match="The gold trees end after 1 lines"):
         score_brackets([GOLD], [GOLD, GOLD])
-    with pytest.raises(UserError, match="Gold tree 2 is none"):
+    with pytest.raises(UserError, match="Gold tree 2 is malformed"):
         score_brackets([GOLD, "(S"], [GOLD, GOLD])

@@ -90,7 +90,7 @@ def test_what_may_follow_by_hand():
         log_probs = torch.zeros(1, 1, len(PIECES))
         WellFormed(kinds, [words], [limit])(tokens, log_probs)
         assert {piece for piece, value in zip(PIECES, log_probs[0, 0].tolist(), strict=True) if value == 0} == wanted
-    with pytest.raises(ValueError, match="no room"):
+    with pytest.raises(ValueError, match="two tokens per word"):
         WellFormed(kinds, [3], [7])
 
 
@@ -182,6 +182,6 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
     assert status == 2 and "was not trained on trees" in said
     status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
-    assert status == 2 and "no room for a tree of 3 words" in said
-    with pytest.raises(UserError, match="no room for a tree of 3 words within 7 tokens"):
+    assert status == 2 and "A tree of 3 words needs more than" in said
+    with pytest.raises(UserError, match="A tree of 3 words needs more than 7 tokens"):
         Parser([model_folder.load(place / "model")], DecodeConfig())._filter(["0) a 1) b 2) c"], [7])

@@ -103,8 +103,8 @@ def test_deep_trees_need_no_stack():
     [
         ("(S (NN a))\n(S (NN b)", 1, "a bracket that opens here is never closed"),
         ("(S (NN a)))", 0, "closes that was never opened"),
-        ("(S\n(NN a b))", 1, "'b' has company in its bracket"),
-        ("(S (NN a) b)", 0, "'b' has company in its bracket"),
+        ("(S\n(NN a b))", 1, "'b' is not alone in its bracket"),
+        ("(S (NN a) b)", 0, "'b' is not alone in its bracket"),
         ("(S a (NN b))", 0, "'a' stands beside a bracket"),
         ("a (NN b)", 0, "'a' stands outside all brackets"),
     ],

@@ -1,67 +1,63 @@
-"""A prepared folder of the shards of a corpus."""
+"""A prepared corpus, merged from the shards of a folder."""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from transduce.preparation import prepare as preparation
-from transduce.preparation.prepare import VALID, Prepared, open_prepared
+from transduce.preparation.prepared import VALID, Prepared, open_prepared, store_path, write_facts
 from transduce.system.files import write_folder
-from transduce.text.clean import LINES_KEPT, Cleaning
+from transduce.text.clean import Cleaning
 from transduce.tokens.store import Encoded, write_store
-from transduce.wings.cluster.aggregate import read_settled
 from transduce.wings.cluster.preparing import (
-    ENCODED,
-    READ,
-    SETTLED,
-    encoded_blocks,
+    AGGREGATE,
+    ENCODED_ROUND,
+    READ_ROUND,
     encoded_cleaning,
+    encoded_part,
     is_done,
-    place,
     planned_data,
+    read_decisions,
     seconds,
+    shard_folder,
 )
-from transduce.wings.cluster.shards import Plan, complain_of_missing
+from transduce.wings.cluster.shards import Plan, require_all
 
 
-def join_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
+def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     """Write the new folder `out`, as `prepare` without shards would have written it; only its time differs.
 
     Raises UserError that names shards that are missing or damaged.
     """
-    complain_of_missing(
-        folder, [shard for shard in plan.all() if not is_done(folder, plan, ENCODED, shard)], " of the second round"
-    )
-    settled, data = read_settled(folder), planned_data(plan)
-    rounds = [place(folder, round, shard) for round in (READ, ENCODED) for shard in plan.all()]
+    missing = [shard for shard in plan.all() if not is_done(folder, plan, ENCODED_ROUND, shard)]
+    require_all(folder, missing, " of the second round")
+    decisions, data = read_decisions(folder), planned_data(plan)
+    rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
     with write_folder(out) as aside:
-        for path in (folder / SETTLED).iterdir():
+        for path in (folder / AGGREGATE).iterdir():
             if path.name.startswith("tokenizer") or path.name == VALID:
                 shutil.copyfile(path, aside / path.name)
         for corpus in range(len(data.corpora)):
-            write_store(aside / f"corpus-{corpus}", _blocks(folder, plan, corpus))
+            write_store(store_path(aside, corpus), _encoded(folder, plan, corpus))
             for shard in plan.all():
-                _add(settled.cleaning, encoded_cleaning(folder, shard, corpus))
-        preparation.conclude(
+                _add(decisions.cleaning, encoded_cleaning(folder, shard, corpus))
+        write_facts(
             aside,
             data,
-            files=settled.files,
-            held_out=settled.held_out,
-            dropped=settled.dropped,
-            cleaning=settled.cleaning,
-            seconds=sum(map(seconds, [*rounds, folder / SETTLED])),
+            files=decisions.files,
+            held_out=decisions.held_out,
+            dropped=decisions.dropped,
+            cleaning=decisions.cleaning,
+            seconds=sum(map(seconds, [*rounds, folder / AGGREGATE])),
         )
     return open_prepared(out)
 
 
-def _blocks(folder: Path, plan: Plan, corpus: int) -> Iterator[Encoded]:
+def _encoded(folder: Path, plan: Plan, corpus: int) -> Iterator[Encoded]:
     for shard in plan.all():
-        yield from encoded_blocks(folder, shard, corpus)
+        yield from encoded_part(folder, shard, corpus)
 
 
-def _add(cleaning: Cleaning, later: Cleaning) -> None:
-    """Count also what a later shard has left out."""
-    for rule, number in later.counts.items():
-        cleaning.counts[rule] += number
-        lines = cleaning.lines.setdefault(rule, [])
-        lines += later.lines[rule][: LINES_KEPT - len(lines)]
+def _add(cleaning: Cleaning, other: Cleaning) -> None:
+    """Count also what a shard has left out."""
+    for rule, number in other.counts.items():
+        cleaning.add(rule, number, other.lines[rule])

@@ -1,138 +1,55 @@
-"""A corpus prepared in shards, in two rounds, to the same bytes as by one process.
+"""A corpus prepared in shards: the passes of `preparation` by processes that share a folder.
 
-What repeats, what is held out and the vocabulary are properties of a whole corpus. So each shard first reads its part
-and leaves the clean text with hashes; then `settling.py` decides on all of them together; then each shard encodes what
-is trained on of its part; and `joining.py` makes one prepared folder.
+    folder/   read-00003-of-00016/      first pass over a shard: staged pairs of its part of each corpus, corpus-0/ …
+              aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
+                                        parts-00003-of-00016-0   (what becomes of a shard's pairs of a corpus)
+              encoded-00003-of-00016/   second pass over a shard: ids, lengths, files and lines of each corpus
 
-    folder/   read-00003-of-00016/      what the first round leaves of a shard: corpus-0/, corpus-1/, …, each with
-                                        spool/ (the texts), files, lines, hashes (of every clean pair), found.json
-              settled/                  what was decided (settling.py)
-              encoded-00003-of-00016/   what the second round leaves: ids, lengths, files and lines of each corpus
+The bytes of the prepared corpus are those that one process writes.
 """
 
 import dataclasses
 import hashlib
 import json
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from transduce.config import size_table
 from transduce.config.schema import DataConfig, RunConfig, configure, flatten
-from transduce.preparation import prepare as preparation
+from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
+from transduce.preparation.first_pass import check_corpora, read_part, rules_of, with_placeholders
+from transduce.preparation.prepared import write_valid
+from transduce.preparation.second_pass import encode_part
+from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
-from transduce.text.clean import CHUNK, Cleaning, clean
-from transduce.text.hashes import Bits64
+from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
 from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
 from transduce.text.rules import Checker
-from transduce.text.staging import Spool
-from transduce.tokens.packed import map_file
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
-from transduce.wings.cluster.shards import Plan, Shard, agree
+from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
 
-KIND = "prepare"
-READ, ENCODED, SETTLED = "read", "encoded", "settled"
-DONE, FOUND, BLOCKS = "shard.json", "found.json", "blocks"
-SPOOL = "spool"
-
-
-@dataclass(frozen=True)
-class Left:
-    """Pairs that a rule left out of a shard's part of a corpus."""
-
-    number: int
-    lines: list[Origin]  # of the first of them
-    first: int  # clean pairs before the first of them
+PREPARE = "prepare"  # the kind of these plans
+READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
+DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a shard has read of a corpus; pairs that break no rule by themselves are counted from 0.
+class Decisions(NamedTuple):
+    """What was decided about the whole corpus, beside the parts, the vocabulary and the validation set."""
 
-    What there is of every pair is mapped into memory whenever it is asked for: of all shards at once it might be too
-    much, and too many files.
-    """
-
-    folder: Path
-    names: list[str]  # of files
-    left: dict[str, Left]  # by rule
-    later: dict[str, list[int]]  # by rule, pairs that were left out when the clean ones were written
-    read: int  # pairs in all
-    spool: Spool  # the pairs that were written, with their numbers as lines
-
-    @property
-    def files(self) -> NDArray[np.int32]:
-        """Numbers of the names (pairs,)."""
-        return map_file(self.folder / "files", "i4")
-
-    @property
-    def lines(self) -> NDArray[np.int64]:
-        """In these files (pairs,)."""
-        return map_file(self.folder / "lines", "i8")
-
-    @property
-    def hashes(self) -> Bits64:
-        """Of source and target (pairs,), to find repetitions by; none if nothing is deduplicated."""
-        return map_file(self.folder / "hashes", "<u8")
-
-    @property
-    def near(self) -> Bits64:
-        """The same for what is nearly repeated."""
-        return map_file(self.folder / "near", "<u8")
-
-    @property
-    def spooled(self) -> NDArray[np.int64]:
-        """The numbers of the pairs that were written."""
-        return map_file(self.folder / SPOOL / "lines", "i8")
-
-    def origin(self, number: int) -> Origin:
-        """Where a pair comes from."""
-        return Origin(self.names[self.files[number]], int(self.lines[number]))
-
-
-@dataclass
-class _Noting(Cleaning):
-    """Counts what is left out, and remembers how many pairs had passed then."""
-
-    passed: int = 0
-    first: dict[str, int] = dataclasses.field(default_factory=dict)
-
-    def count(self, rule: str, origin: Origin) -> None:
-        super().count(rule, origin)
-        self.first.setdefault(rule, self.passed)
-
-
-class _Kept:
-    """Writes hashes down, to be compared when those of all shards are there."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def add(self, hashes: Sequence[bytes]) -> list[bool]:
-        """Nothing is known of any."""
-        self._file.write(b"".join(hashes))
-        return [True] * len(hashes)
-
-
-@dataclass
-class _Later(Cleaning):
-    """Remembers the numbers of all pairs that are left out: some may turn out to be repetitions."""
-
-    numbers: dict[str, list[int]] = dataclasses.field(default_factory=dict)
-
-    def count(self, rule: str, origin: Origin) -> None:
-        self.numbers.setdefault(rule, []).append(origin.line)
+    files: list[list[str]]  # of each corpus, as the stores number them
+    held_out: int
+    dropped: int
+    cleaning: Cleaning
 
 
 def plan_preparation(
@@ -146,13 +63,13 @@ def plan_preparation(
 ) -> Plan:
     """The plan of a folder for shards of a corpus (see `agree`).
 
-    vocab_size: 0 if the corpus decides. unit: pairs that stay together, as rules may look at that many at a time.
+    vocab_size: 0 if the corpus decides. unit: pairs that stay together, because rules look at so many at a time.
     """
-    preparation.check_corpora(data)
-    data = preparation.with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
+    check_corpora(data)
+    data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
-            raise UserError("Shards can't share the standard input; write what it holds into a file.")
+            raise UserError("Shards can't share the standard input; write it into a file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
@@ -160,10 +77,10 @@ def plan_preparation(
     languages = data.source, data.target
     return agree(
         folder,
-        KIND,
+        PREPARE,
         call,
         files,
-        measure=lambda: [_length(corpus.files, languages) for corpus in data.corpora],
+        measure=lambda: [_count_pairs(corpus.files, languages) for corpus in data.corpora],
         shards=shards,
         unit=lambda *_: unit,
     )
@@ -171,53 +88,60 @@ def plan_preparation(
 
 def planned_data(plan: Plan) -> DataConfig:
     """The corpus and its options."""
-    given = {name: value for name, value in plan.call.items() if name.startswith("data.")}
-    return configure({name: value for name, value in given.items() if name != "data.vocab_size"}).data
+    options = {name: value for name, value in plan.call.items() if name.startswith("data.")}
+    return configure({name: value for name, value in options.items() if name != "data.vocab_size"}).data
 
 
-def read_shard_of_corpus(folder: Path, plan: Plan, shard: Shard) -> bool:
-    """The first round of a shard, unless it is there; whether it was done now."""
+def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
+    """Make the first pass over a shard, unless it is done; returns whether this call did it."""
     data = planned_data(plan)
+    languages = data.source, data.target
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
-            languages = data.source, data.target
-            first = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
-            checker = Checker(preparation.rules_of(data), list(zip(*first, strict=True)))
-            _read(_part(corpus.files, languages, *cut), data, checker, aside / f"corpus-{number}")
+            beginning = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
+            checker = Checker(rules_of(data), list(zip(*beginning, strict=True)))
+            read_part(_part(corpus.files, languages, *cut), data, aside / _corpus(number), checker)
 
-    return write_once(place(folder, READ, shard), plan, write)
+    return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
 
-def open_found(folder: Path, shard: Shard, corpus: int) -> Found:
-    """What the first round has left of a corpus."""
-    inner = place(folder, READ, shard) / f"corpus-{corpus}"
-    found = json.loads((inner / FOUND).read_bytes())
-    left = {
-        rule: Left(each["number"], [Origin(*origin) for origin in each["lines"]], each["first"])
-        for rule, each in found["left"].items()
-    }
-    return Found(inner, found["names"], left, found["later"], found["read"], Spool.open(inner / SPOOL))
+def aggregate_shards(folder: Path, plan: Plan) -> bool:
+    """Decide about the whole corpus, unless that is done; returns whether this call did it.
+
+    Raises UserError if shards are missing, or if nothing is left to train on.
+    """
+    if is_whole(folder / AGGREGATE, plan):
+        return False
+    missing = [shard for shard in plan.all() if not is_done(folder, plan, READ_ROUND, shard)]
+    require_all(folder, missing, " of the first round")
+    return _write_once(folder / AGGREGATE, plan, lambda aside: _aggregate(folder, plan, aside))
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
-    """The second round of a shard, unless it is there; whether it was done now."""
+    """Make the second pass over a shard, unless it is done; returns whether this call did it."""
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
-        settled = json.loads((folder / SETTLED / "settled.json").read_bytes())
-        tokenizer = Tokenizer.load(folder / SETTLED, threads)
-        for number, names in enumerate(settled["files"]):
-            found = open_found(folder, shard, number)
-            found.spool.parts[:] = np.fromfile(folder / SETTLED / parts_name(shard, number), np.int8)
-            _encode(found, names, tokenizer, data.max_length, aside / f"corpus-{number}")
+        tokenizer = Tokenizer.load(folder / AGGREGATE, threads)
+        for number, files in enumerate(read_decisions(folder).files):
+            staged = staged_part(folder, shard, number)
+            staged.parts = np.fromfile(folder / AGGREGATE / _parts_name(shard, number), np.int8)
+            cleaning = Cleaning()
+            blocks = encode_part(staged, files, tokenizer, data.max_length, cleaning)
+            _write_encoded(aside / _corpus(number), blocks, cleaning)
 
-    return write_once(place(folder, ENCODED, shard), plan, write)
+    return _write_once(shard_folder(folder, ENCODED_ROUND, shard), plan, write)
 
 
-def encoded_blocks(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]:
-    """What the second round has left of a corpus."""
-    path = place(folder, ENCODED, shard) / f"corpus-{corpus}" / BLOCKS
+def staged_part(folder: Path, shard: Shard, corpus: int) -> StagedPairs:
+    """What the first pass wrote of a shard's part of a corpus."""
+    return StagedPairs.open(shard_folder(folder, READ_ROUND, shard) / _corpus(corpus))
+
+
+def encoded_part(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]:
+    """What the second pass wrote of a shard's part of a corpus."""
+    path = shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / BLOCKS
     with path.open("rb") as file:
         while file.tell() < path.stat().st_size:
             source, target = (Rows(np.load(file), np.load(file)) for _ in range(2))
@@ -225,25 +149,28 @@ def encoded_blocks(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]
 
 
 def encoded_cleaning(folder: Path, shard: Shard, corpus: int) -> Cleaning:
-    """What the second round has left out of a corpus."""
-    inner = place(folder, ENCODED, shard) / f"corpus-{corpus}"
-    found = json.loads((inner / FOUND).read_bytes())
-    lines = {rule: [Origin(*each) for each in origins] for rule, origins in found["lines"].items()}
-    return Cleaning(Counter(found["counts"]), lines)
+    """What the second pass left out of a shard's part of a corpus."""
+    return _read_cleaning(shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / CLEANING)
+
+
+def read_decisions(folder: Path) -> Decisions:
+    """What was decided about the whole corpus."""
+    decisions = json.loads((folder / AGGREGATE / DECISIONS).read_bytes())
+    return Decisions(**decisions, cleaning=_read_cleaning(folder / AGGREGATE / CLEANING))
 
 
 def is_done(folder: Path, plan: Plan, round: str, shard: Shard) -> bool:
-    """Whether a round of a shard is there, of this plan; raises UserError if it is damaged."""
-    return is_whole(place(folder, round, shard), plan)
+    """Whether a round of a shard is done, for this plan; raises UserError if its folder is damaged."""
+    return is_whole(shard_folder(folder, round, shard), plan)
 
 
-def is_settled(folder: Path, plan: Plan) -> bool:
-    """Whether what lies between the rounds is done, so that shards are in the second one."""
-    return is_whole(folder / SETTLED, plan)
+def is_aggregated(folder: Path, plan: Plan) -> bool:
+    """Whether the whole corpus is decided about, so that shards are in the second round."""
+    return is_whole(folder / AGGREGATE, plan)
 
 
 def is_whole(path: Path, plan: Plan) -> bool:
-    """Whether a folder is there and of this plan; raises UserError if it is damaged."""
+    """Whether a folder exists and belongs to this plan; raises UserError if it is damaged."""
     if not path.exists():
         return False
     verify(path)
@@ -252,8 +179,18 @@ def is_whole(path: Path, plan: Plan) -> bool:
     return True
 
 
-def write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
-    """Have a folder written unless it is there; whether it was done now. Others may be doing the same."""
+def seconds(path: Path) -> float:
+    """How long a round of a shard, or the aggregation, took."""
+    return float(json.loads((path / DONE).read_bytes())["seconds"])
+
+
+def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
+    """The folder that a round writes for a shard."""
+    return folder / f"{round}-{shard.name}"
+
+
+def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
+    """Write a folder unless it exists; returns whether this call did it. Others may be writing the same folder."""
     if is_whole(path, plan):
         return False
     began = time.monotonic()
@@ -269,86 +206,75 @@ def write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
     return True
 
 
-def seconds(path: Path) -> float:
-    """How long a round, or what is between, took."""
-    return float(json.loads((path / DONE).read_bytes())["seconds"])
-
-
-def place(folder: Path, round: str, shard: Shard) -> Path:
-    """The folder that a round leaves of a shard."""
-    return folder / f"{round}-{shard.name}"
-
-
-def parts_name(shard: Shard, corpus: int) -> str:
-    """The file of what was decided about a shard's pairs of a corpus."""
-    return f"parts-{shard.name}-{corpus}"
-
-
-def _read(pairs: Iterator[Pair], data: DataConfig, checker: Checker, folder: Path) -> None:
-    """Write what is clean of a part of a corpus, and what is to be known of it, into a new folder."""
-    rules = preparation.rules_of(data)
-    folder.mkdir()
-    noting, later, names = _Noting(), _Later(), dict[str, int]()
-    with (
-        (folder / "files").open("wb") as files,
-        (folder / "lines").open("wb") as lines,
-        (folder / "hashes").open("wb") as hashes,
-        (folder / "near").open("wb") as near,
-    ):
-
-        def numbered() -> Iterator[Pair]:
-            """The pairs with their numbers as lines; where they come from is written beside."""
-            # What repeats is found when all shards are read.
-            for pair in clean(pairs, rules, noting, seen=_Kept(hashes), nearly_seen=_Kept(near), checker=checker):
-                file, line = pair.origin
-                files.write(names.setdefault(file, len(names)).to_bytes(4, sys.byteorder))
-                lines.write(line.to_bytes(8, sys.byteorder))
-                yield pair._replace(origin=Origin(file, noting.passed))
-                noting.passed += 1
-
-        preparation.spool(folder / SPOOL, numbered(), data, later)
-    left = {
-        rule: dataclasses.asdict(Left(number, noting.lines[rule], noting.first[rule]))
-        for rule, number in noting.counts.items()
+def _aggregate(folder: Path, plan: Plan, aside: Path) -> None:
+    data = planned_data(plan)
+    corpora = [[staged_part(folder, shard, number) for shard in plan.all()] for number in range(len(data.corpora))]
+    whole = aggregate(data, corpora)
+    if plan.call["vocabulary"]:
+        tokenizer = Tokenizer.load(plan.call["vocabulary"])
+    else:
+        size = plan.call["data.vocab_size"] or size_table.sizes_for(whole.pairs).vocab_size
+        tokenizer = learn_vocabulary(data, corpora, size)
+    tokenizer.save(aside)
+    for number, parts in enumerate(corpora):
+        for shard, staged in zip(plan.all(), parts, strict=True):
+            staged.parts.tofile(aside / _parts_name(shard, number))
+    write_valid(aside, whole.held_out)
+    decisions = {
+        "files": [kept_files(parts) for parts in corpora],
+        "held_out": len(whole.held_out),
+        "dropped": whole.dropped,
     }
-    found = {"names": list(names), "left": left, "later": later.numbers, "read": noting.read}
-    (folder / FOUND).write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    (aside / DECISIONS).write_text(json.dumps(decisions, ensure_ascii=False), encoding="utf-8")
+    _write_cleaning(aside / CLEANING, whole.cleaning)
 
 
-def _encode(found: Found, names: Sequence[str], tokenizer: Tokenizer, max_length: int, folder: Path) -> None:
-    """Write what is trained on of a part of a corpus into a new folder; names: of the whole corpus' files."""
+def _write_encoded(folder: Path, blocks: Iterable[Encoded], cleaning: Cleaning) -> None:
+    """Write what the second pass made of a shard's part of a corpus; cleaning: complete after the last block."""
     folder.mkdir()
-    noted, cleaning = Cleaning(), Cleaning()
-    place_of = np.array([names.index(name) if name in names else 0 for name in found.names], np.int32)
     with (folder / BLOCKS).open("wb") as file:
-        for block in preparation.encoded(found.spool, tokenizer, max_length, noted):
-            files, lines = place_of[found.files[block.lines]], found.lines[block.lines]
-            for each in (*block.source, *block.target, files, lines):
-                np.save(file, each)
-    for rule, numbers in noted.lines.items():
-        cleaning.lines[rule] = [found.origin(number) for _, number in numbers]
-    (folder / FOUND).write_text(
-        json.dumps({"counts": noted.counts, "lines": cleaning.lines}, ensure_ascii=False), encoding="utf-8"
-    )
+        for block in blocks:
+            for array in (*block.source, *block.target, block.files, block.lines):
+                np.save(file, array)
+    _write_cleaning(folder / CLEANING, cleaning)
+
+
+def _write_cleaning(path: Path, cleaning: Cleaning) -> None:
+    path.write_text(json.dumps(vars(cleaning), ensure_ascii=False), encoding="utf-8")
+
+
+def _read_cleaning(path: Path) -> Cleaning:
+    cleaning = json.loads(path.read_bytes())
+    lines = {rule: [Origin(*origin) for origin in origins] for rule, origins in cleaning["lines"].items()}
+    return Cleaning(Counter(cleaning["counts"]), lines, cleaning["read"])
+
+
+def _corpus(number: int) -> str:
+    return f"corpus-{number}"
+
+
+def _parts_name(shard: Shard, corpus: int) -> str:
+    """The file of what becomes of a shard's pairs of a corpus."""
+    return f"parts-{shard.name}-{corpus}"
 
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:
     """The pairs of a part of a corpus, counted from 0."""
-    if are_line_aligned(files):  # lines are passed over faster than pairs
+    if are_line_aligned(files):  # skipping lines is faster than skipping pairs
         texts = [islice(without_byte_order_mark(read_lines(file)), begin, end) for file in files]
         origins = map(Origin, repeat(display_name(files[0])), count(begin + 1))
         return (Pair(source, target, origin) for source, target, origin in zip(*texts, origins, strict=False))
     return islice(read_pairs(files, languages), begin, end)
 
 
-def _length(files: Sequence[str], languages: tuple[str, str]) -> int:
+def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
     """The pairs of a corpus; raises UserError as reading them does."""
     next(read_pairs(files, languages), None)
     if are_line_aligned(files):
         lines = [sum(1 for _ in read_lines(file)) for file in files]
         if lines[0] == lines[1]:
             return lines[0]
-    return sum(1 for _ in read_pairs(files, languages))  # which also says what is wrong with two files
+    return sum(1 for _ in read_pairs(files, languages))  # which also reports what is wrong with two files
 
 
 def _fingerprint(folder: Path) -> str:

@@ -1,42 +1,35 @@
-"""Ray, started and ended, and work handed to it: the one place that knows how.
-
-Ray is an extra. It is started without a dashboard, without reports to its makers, with a small store of objects, and
-in a folder of its own that goes when it ends.
-"""
+"""Shards on Ray: starts Ray or connects to a cluster, and hands shards to its workers as tasks."""
 
 import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.system.files import write_text
 from transduce.system.machine import cores
 from transduce.wings.cluster.shards import Plan, Shard, check_version
 
 LOCAL, CLIENT = "ray", "ray://"
-COMPLAINT, GIVEN_UP = "complaint", "given up"  # columns of what workers return: a sentence or nothing; whether
-TRIES = 4  # of a shard: a worker may die for reasons that lie elsewhere, three times of four
-BEGUN = ".begun"  # ends the name of a file with a byte for every worker that began a shard
-STORE = 160 << 20  # bytes for what is on its way between processes; Ray wants at least 75 MiB
-QUIET = {
+SHARD_ATTEMPTS = 4  # per shard: a worker may die for reasons that lie elsewhere
+OBJECT_STORE_BYTES = 160 << 20  # Ray wants at least 75 MiB
+ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # its coming default, without the warning
-    "RAY_worker_niceness": "0",  # or whatever else runs on the machine comes first
+    "RAY_worker_niceness": "0",  # Ray's 15 would let everything else on the machine run first
 }
 
-
-Row = dict[str, list[Any]]  # as Ray Data has it: columns by name
+Task = tuple[Shard, tuple[Any, ...]]  # a shard, and what its worker needs beside it
 
 
 class Pool(NamedTuple):
-    """Workers that do the same at the same time."""
+    """Workers that run at the same time."""
 
     size: int
     cpus: int  # of each
@@ -44,59 +37,33 @@ class Pool(NamedTuple):
 
 
 def read_address(on: str) -> str:
-    """The address of the cluster that --on names, "" for one on this machine; raises UserError for anything else."""
+    """The address of the cluster that "ray" or "ray://HOST:PORT" names, "" for this machine.
+
+    Raises UserError for anything else.
+    """
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
         return on
-    raise UserError(f"--on {on} is not known: give --on ray, or --on ray://HOST:PORT for a cluster.")
-
-
-def conduct(address: str, workers: int | None, work: Callable[[Pool], None], *, gpus: bool = True) -> None:
-    """Do the work with Ray, which runs so long, and the workers that there is room for.
-
-    work: hands rows to workers; behind a client port, where Ray Data can't be used, it is done on the cluster itself.
-    gpus: whether a worker can use one. Raises UserError if Ray isn't installed or the cluster can't be reached, and
-    what `work` complains of.
-    """
-    if workers is not None and workers < 1:
-        raise UserError(f"--workers {workers} are too few: give 1 or more, or leave it out for one a core.")
-    with _running(address, workers):
-        if address.startswith(CLIENT):
-            import ray
-
-            complaint = ray.get(
-                ray.remote(num_cpus=0, max_retries=0)(_work_there).remote(work, workers, gpus, Path.cwd())
-            )
-            if complaint:
-                raise UserError(complaint)
-        else:
-            _quieten()
-            work(_pool(workers, gpus))
-
-
-def _work_there(work: Callable[[Pool], None], workers: int | None, gpus: bool, home: Path) -> str:
-    """Do the work in a process on the cluster; what it complains of."""
-    try:
-        with working_in(home):
-            _quieten()
-            work(_pool(workers, gpus))
-    except UserError as error:
-        return str(error)
-    return ""
+    raise UserError(f"{on} is no Ray cluster: give ray, or ray://HOST:PORT.")
 
 
 @contextmanager
-def _running(address: str, workers: int | None) -> Iterator[None]:
-    """A block in which Ray runs; what was started for it ends with it."""
-    for name, value in QUIET.items():
+def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
+    """A block in which Ray runs, with the workers that there is room for; what was started for it ends with it.
+
+    gpus: a worker gets a GPU if the cluster has any. Raises UserError if Ray isn't installed or the cluster can't be
+    reached.
+    """
+    if workers is not None and workers < 1:
+        raise UserError(f"{workers} workers are too few: give 1 or more, or leave the number out for one a core.")
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         import ray
-        import ray.data
-    except ImportError as error:
-        raise UserError(f"--on ray needs {error.name}: pip install 'transduce[scale]'") from None
+    except ImportError:
+        raise UserError("Ray is not installed: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
     try:
         with _silence():
@@ -107,69 +74,78 @@ def _running(address: str, workers: int | None) -> Iterator[None]:
                     address="local",
                     num_cpus=workers or cores(),
                     include_dashboard=False,
-                    object_store_memory=STORE,
+                    object_store_memory=OBJECT_STORE_BYTES,
                     logging_level=logging.ERROR,
                     log_to_driver=False,
                     _temp_dir=folder,
                 )
-        with redirect_stdout(sys.stderr):  # where Ray tells of workers that died
-            yield
+        with redirect_stdout(sys.stderr):  # where Ray reports workers that died
+            yield _pool(workers, gpus)
     finally:
         ray.shutdown()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def do_shard(row: Mapping[str, Any], folder: Path, plan: Plan, home: Path, do: Callable[[Shard], object]) -> Row:
-    """Do the shard that a row is about, in a worker; the row that tells of it.
+def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
+    """Call `do` with every task's shard and arguments, in workers; yields each shard when it is done.
 
-    Ray gives a shard of which the worker dies to another one, without end. So the folder of the shards knows how often
-    it was begun, and after TRIES it is given up, for the others' sake.
+    A shard whose worker dies is given to another one, at most SHARD_ATTEMPTS times in all. Raises UserError that a task
+    raises, at once, and for shards that were given up, in the end. things: what the plan shares out, for that error.
     """
-    shard, complaint, tries = Shard(int(row["number"][0]), plan.shards), "", 0
-    try:
-        check_version(plan)
-        with working_in(home):
-            begun = folder / f".{shard.name}{BEGUN}"
-            tries = begun.stat().st_size if begun.exists() else 0
-            if tries < TRIES:
-                write_text(begun, "." * (tries + 1))
-                do(shard)
-                begun.unlink(missing_ok=True)
-    except UserError as error:
-        complaint = str(error)
-    return {"number": row["number"], COMPLAINT: [complaint], GIVEN_UP: [tries >= TRIES]}
+    import ray
 
-
-def forget_tries(folder: Path) -> None:
-    """Have every shard tried as often again as if it had never been."""
-    for begun in folder.glob(f".*{BEGUN}"):
-        begun.unlink()
-
-
-def raise_complaints(rows: Iterable[Mapping[str, Any]], plan: Plan, things: str) -> None:
-    """Go through what workers return, until one complains: raise UserError with its sentence.
-
-    They return what is the user's mistake, as it is no reason to try again; whatever else they raise, Ray does. In the
-    end, raise UserError if shards were given up. things: what the plan shares out.
-    """
-    given_up = []
-    for row in rows:
-        if row[COMPLAINT]:
-            raise UserError(row[COMPLAINT])
-        if row[GIVEN_UP]:
-            given_up.append(Shard(int(row["number"]), plan.shards))
+    # A worker lives until Ray ends, so that it loads a model once; Ray would start a new one for each task on a GPU.
+    run = ray.remote(num_cpus=pool.cpus, num_gpus=pool.gpus, max_retries=0, max_calls=0)(_run)
+    new, again = iter(tasks), deque[Task]()
+    running: dict[Any, Task] = {}
+    attempts, given_up = Counter[Shard](), list[Shard]()
+    while True:
+        # New tasks first, so that a shard that kills workers doesn't keep others waiting.
+        while len(running) < pool.size and (task := next(new, None) or (again.popleft() if again else None)):
+            shard, arguments = task
+            attempts[shard] += 1
+            running[run.remote(do, plan, Path.cwd(), shard, *arguments)] = task
+        if not running:
+            break
+        [done], _ = ray.wait([*running], num_returns=1)
+        task = running.pop(done)
+        shard = task[0]
+        try:
+            complaint = ray.get(done)
+        except ray.exceptions.RayTaskError:
+            raise
+        except ray.exceptions.RayError:  # the worker died
+            if attempts[shard] < SHARD_ATTEMPTS:
+                again.append(task)
+            else:
+                given_up.append(shard)
+            continue
+        if complaint:
+            raise UserError(complaint)
+        yield shard
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
-            f"The worker died {TRIES} times of {TRIES} at shard {named}: something there crashes it, or memory is "
-            "short; mend that and start the same command again, which keeps all other shards."
+            f"The worker died {SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard {named}: something there crashes it, "
+            "or memory is short. Remove the cause and start the same command again, which keeps all other shards."
         )
 
 
+def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
+    """Do a shard in a worker; returns the message of a UserError, which is no reason to try again."""
+    try:
+        check_version(plan)
+        with _working_in(home):
+            do(shard, *arguments)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
 @contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Have relative names mean in a worker what they mean where the call was started."""
+def _working_in(folder: Path) -> Iterator[None]:
+    """Relative names mean in a worker what they mean where the call was started."""
     try:
         before = Path.cwd()
         os.chdir(folder)
@@ -185,7 +161,7 @@ def working_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing on the standard error while Ray starts, which tells there how much it will tell; what fails is raised."""
+    """Nothing on the standard error while Ray starts, which writes about its own logging; errors are raised."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -206,22 +182,11 @@ def _connect(address: str) -> None:
         raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}; is it running?") from None
 
 
-def _quieten() -> None:
-    """No progress bars and no reports of every step; what goes wrong is raised."""
-    from ray.data import DataContext
-
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    context: Any = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    context.target_max_block_size = 1  # byte: every row is handed on by itself, as soon as it is there
-
-
 def _pool(workers: int | None, gpus: bool) -> Pool:
     import ray
 
-    there = ray.cluster_resources()
-    cards, processors = int(there.get("GPU", 0)) if gpus else 0, max(1, int(there.get("CPU", 1)))
+    resources = ray.cluster_resources()
+    cards, processors = int(resources.get("GPU", 0)) if gpus else 0, max(1, int(resources.get("CPU", 1)))
     if cards:
         return Pool(min(workers or cards, cards), 0, 1)
     return Pool(min(workers or processors, processors), 1, 0)

@@ -1,9 +1,9 @@
-"""Parts of one call that are done by themselves, and the folder in which their results wait to be joined.
+"""Shards: contiguous parts of the input of one call, and the folder of their results.
 
-    folder/   plan.json      the call, how many shards it has, and the files that are read: made by the first shard
-              …              what each shard leaves, whole or not at all
+    folder/   plan.json      the call, the number of shards and the input files; written by the first shard
+              …              the result of each shard, whole or not at all
 
-Shards are contiguous parts, so that their results in the order of their names are the whole.
+The results in the order of their names are the result of the whole call.
 """
 
 import dataclasses
@@ -19,28 +19,28 @@ from typing import Any, NamedTuple
 from transduce.system.errors import UserError
 from transduce.system.files import digest, to_json, write_text
 
-PROGRAM, PLAN = "transduce", "plan.json"
-FORMAT = 1  # of plans; another one is refused
-DIGITS = 5  # of a shard's number, so that names are in order
-SHOWN = 10  # missing shards named
+PACKAGE, PLAN = "transduce", "plan.json"
+PLAN_FORMAT = 1  # another one is refused
+SHARD_DIGITS = 5  # in names, so that they are in order
+MAX_SHARDS_NAMED = 10  # in a message
 
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One of the parts that a call is done in."""
+    """One part of a call."""
 
     number: int  # from 1
     count: int
 
     @property
     def name(self) -> str:
-        """By which the shards of a folder are in order."""
-        return f"{self.number:0{DIGITS}}-of-{self.count:0{DIGITS}}"
+        """Its name in file names, which are in the order of the shards."""
+        return f"{self.number:0{SHARD_DIGITS}}-of-{self.count:0{SHARD_DIGITS}}"
 
     def cut(self, length: int, unit: int) -> tuple[int, int]:
-        """Where its part of `length` things begins and ends, counted from 0.
+        """Begin and end of its part of `length` lines or pairs, counted from 0.
 
-        The shards tile them, as evenly as it can be with parts that begin at multiples of `unit`.
+        The parts tile the whole and begin at multiples of `unit`; their sizes differ by one unit at most.
         """
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
@@ -51,50 +51,48 @@ class Shard:
 
 
 def read_shard(text: str) -> Shard:
-    """A shard as a person writes it: 3/16; raises UserError for anything else."""
+    """Parse a shard such as 3/16; raises UserError for anything else."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
-        raise UserError(f"--shard {text} is not a shard: give its number and how many there are, such as 3/16.")
-    if not 1 <= int(number) <= int(count) < 10**DIGITS:
-        raise UserError(
-            f"--shard {text} is not a shard: they are counted from 1, so there are 1/{count} to {count}/{count}."
-        )
+        raise UserError(f"{text} is not a shard: give its number and how many there are, such as 3/16.")
+    if not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
+        raise UserError(f"{text} is not a shard: they are counted from 1, so there are 1/{count} to {count}/{count}.")
     return Shard(int(number), int(count))
 
 
 class Input(NamedTuple):
-    """A file that is read, and what tells whether it is still the same."""
+    """An input file, and what shows whether it has changed."""
 
     file: str
     size: int
-    modified: int  # nanoseconds since 1970; where it is another one, the content decides
+    modified: int  # nanoseconds since 1970; if it differs, the content decides
     sha256: str
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the shards of a folder agree on."""
+    """The call that the shards of a folder belong to."""
 
     kind: str  # the command
     shards: int
-    call: Mapping[str, Any]  # what the result depends on, as a person would name it
+    call: Mapping[str, Any]  # what the result depends on, by names for messages
     inputs: Sequence[Input]
-    lengths: Sequence[int]  # things to share out: of a file its lines, of each corpus its pairs
+    lengths: Sequence[int]  # lines of the file, or pairs of each corpus
     unit: int  # parts begin at multiples of it
 
     @property
     def key(self) -> str:
-        """By which a shard knows that it belongs to this plan."""
-        return hashlib.sha256(json.dumps([FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
+        """A hash that shards record, to know the plan that they belong to."""
+        return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
-        """Where the shard's part of each length begins and ends."""
+        """Begin and end of the shard's part of each length."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
-        """What a shard is of, as a person would say it; things: what there are lengths of."""
+        """A shard's part in words; things: "lines" or "pairs"."""
         parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
-        return parts[0] if len(parts) == 1 else ", ".join(f"{each} of corpus {n}" for n, each in enumerate(parts, 1))
+        return parts[0] if len(parts) == 1 else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
 
     def all(self) -> list[Shard]:
         """The shards, in order."""
@@ -111,89 +109,89 @@ def agree(
     shards: int | Callable[[Sequence[int]], int],
     unit: Callable[[int, int], int],
 ) -> Plan:
-    """The plan of the folder: the one that lies there, else one made now, of what `measure` finds in the files.
+    """The plan of the folder; a new folder gets one, with the lengths that `measure` returns.
 
-    shards: how many there are, or what chooses that from the lengths for a new plan. unit: of all things and the number
-    of shards, what parts begin at multiples of. Raises UserError if the plan there is another call's, or the folder
-    holds something else.
+    shards: their number, or a function that chooses it from the lengths for a new plan. unit: total length and number
+    of shards -> the unit that parts begin at multiples of. Raises UserError if the folder has the plan of another call,
+    or holds something else.
     """
-    call = {PROGRAM: version(PROGRAM), **call}
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()  # at one time: another shard
-    if PLAN not in there:  # may be writing it now
-        if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in there):
+    call = {PACKAGE: version(PACKAGE), **call}
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    if PLAN not in names:  # another shard may be writing it now
+        if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in names):
             raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
-        lengths = measure()  # which complains of what can't be read as its readers do
-        inputs = [_look(file) for file in files]
+        lengths = measure()  # raises UserError as the readers do
+        inputs = [_describe(file) for file in files]
         number = shards(lengths) if callable(shards) else shards
-        made = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
+        new = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / PLAN).exists():  # another shard's, of the same call or not
-            write_text(folder / PLAN, to_json({"format": FORMAT} | dataclasses.asdict(made)))
+        if not (folder / PLAN).exists():  # else another shard has written one, of this call or another
+            write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)
     _compare(plan, folder, kind, call, files, plan.shards if callable(shards) else shards)
     return plan
 
 
 def read_plan(folder: Path) -> Plan:
-    """The plan of a folder of shards; raises UserError if there is none that can be read."""
+    """Read the plan of a folder of shards; raises UserError if there is none or it is damaged."""
     path = folder / PLAN
     try:
-        found = json.loads(path.read_bytes())
-        form = found.pop("format")
-        if form == FORMAT:
-            return Plan(**found | {"inputs": [Input(*each) for each in found["inputs"]]})
+        plan = json.loads(path.read_bytes())
+        form = plan.pop("format")
+        if form == PLAN_FORMAT:
+            return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
         raise UserError(
             f"{folder} holds no shards: {path} is missing; name the folder that they were written to."
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged; write the shards into another folder.") from None
-    raise UserError(f"{path} has format {form}, this transduce reads format {FORMAT}; use the one that wrote it.")
+    raise UserError(f"{path} has format {form}, this transduce reads format {PLAN_FORMAT}; use the one that wrote it.")
 
 
 def check_version(plan: Plan) -> None:
-    """Raise UserError where another version of this program is at work than the plan was made with."""
-    there, here = plan.call[PROGRAM], version(PROGRAM)
-    if there != here:
+    """Raise UserError if this is another version of transduce than the one that made the plan."""
+    planned, installed = plan.call[PACKAGE], version(PACKAGE)
+    if planned != installed:
         raise UserError(
-            f"A worker has {PROGRAM} {here}, the call was started with {there}; install the same everywhere."
+            f"A worker has {PACKAGE} {installed}, the call was started with {planned}; install the same everywhere."
         )
 
 
-def complain_of_missing(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
-    """Raise UserError if any shards are missing, with what to do."""
+def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
+    """Raise UserError that names the missing shards, if there are any; what: words behind "shards"."""
     if missing:
-        named = ", ".join(map(str, missing[:SHOWN])) + (", …" if len(missing) > SHOWN else "")
+        named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(
-            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: --shard {named}; start "
+            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}; start "
             f"{'them' if len(missing) > 1 else 'it'} again."
         )
 
 
 def _compare(plan: Plan, folder: Path, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> None:
-    """Raise UserError that says in what a call differs from the one that the folder is for."""
+    """Raise UserError that says how a call differs from the call of the plan."""
     another = f"{folder} holds the shards of another call"
     end = "repeat that call, or name another folder."
     if plan.kind != kind:
         raise UserError(f"{another}, of transduce {plan.kind}; {end}")
     if plan.shards != shards:
         raise UserError(f"{another}, with {plan.shards:,} shards instead of {shards:,}; {end}")
-    asked = json.loads(json.dumps(call))
-    for name in dict.fromkeys((*plan.call, *asked)):
-        if plan.call.get(name) != asked.get(name):
-            raise UserError(f"{another}, with {name} {plan.call.get(name)} instead of {asked.get(name)}; {end}")
+    new = json.loads(json.dumps(call))
+    for name in dict.fromkeys((*plan.call, *new)):
+        if plan.call.get(name) != new.get(name):
+            raise UserError(f"{another}, with {name} {plan.call.get(name)} instead of {new.get(name)}; {end}")
     if len(plan.inputs) != len(files):
         raise UserError(f"{another}, that reads {len(plan.inputs)} files instead of {len(files)}; {end}")
-    for there, file in zip(plan.inputs, files, strict=True):
-        if not _is_same(there, file):
-            raise UserError(f"{another}: {file} is another file than {there.file} was then; {end}")
+    for input, file in zip(plan.inputs, files, strict=True):
+        if not _is_same(input, file):
+            raise UserError(f"{another}: {file} is another file than {input.file} was then; {end}")
 
 
-def _is_same(there: Input, file: str) -> bool:
+def _is_same(input: Input, file: str) -> bool:
     status = _status(file)
-    if status.st_size != there.size:
+    if status.st_size != input.size:
         return False
-    return status.st_mtime_ns == there.modified or digest(Path(file)) == there.sha256
+    return status.st_mtime_ns == input.modified or digest(Path(file)) == input.sha256
 
 
 def _status(file: str) -> os.stat_result:
@@ -205,6 +203,6 @@ def _status(file: str) -> os.stat_result:
         ) from None
 
 
-def _look(file: str) -> Input:
+def _describe(file: str) -> Input:
     status = _status(file)
     return Input(file, status.st_size, status.st_mtime_ns, digest(Path(file)))

@@ -1,9 +1,9 @@
-"""Lines translated in shards: each a file of its own, whole or not at all, and what joins them.
+"""Lines translated in shards, each a file of its own, and their merging.
 
     folder/   00003-of-00016.txt    translations of a contiguous part of the lines; .jsonl if they are JSON
-              00003-of-00016.json   what the shard is: its lines, its digest, flags; written before the file is renamed
+              00003-of-00016.json   record: lines, digest, flags; written before the translations are renamed
 
-A shard is there when both are and agree. `cat folder/*.txt` is the whole.
+A shard is complete when both files exist and match. `cat folder/*.txt` is the translation of the whole.
 """
 
 import dataclasses
@@ -25,16 +25,16 @@ from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
-from transduce.wings.cluster.shards import Plan, Shard, agree, complain_of_missing, read_plan
+from transduce.wings.cluster.shards import Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
-KIND = "translate"
-BLOCK = 1 << 20  # bytes copied at once
+TRANSLATE = "translate"  # the kind of these plans
+COPY_BYTES = 1 << 20  # at once
 
 
 @dataclass(frozen=True)
 class Job:
-    """How to translate: all that decides what a line becomes."""
+    """All that decides what a line is translated to."""
 
     models: tuple[str, ...]
     options: Mapping[str, Any]  # decode.*
@@ -43,7 +43,7 @@ class Job:
     glossary: str = ""  # a file
 
     def call(self) -> dict[str, Any]:
-        """The same, as shards compare it: models and glossary by their content; raises UserError as reading them."""
+        """The same for a plan, with digests of models and glossary; raises UserError as reading them does."""
         if self.glossary:
             read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
@@ -61,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Record:
-    """A shard that is there."""
+    """A complete shard."""
 
     plan: str  # its key
     first: int  # line, from 1
@@ -75,7 +75,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Joined:
-    """What came of all shards."""
+    """The merged shards."""
 
     lines: int
     engines: tuple[str, ...]
@@ -83,23 +83,23 @@ class Joined:
 
 
 class ShardTranslator:
-    """A model that translates one shard after the other."""
+    """Translates shards with one model."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
-        """threads: of the CPU, 0: one for each core, or what torch chooses."""
+        """threads: of the CPU; 0: one for each core, or as torch chooses."""
         self._job, self._folder, self._plan = job, folder, plan
         self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
         self._terms = read_glossary(job.glossary) if job.glossary else []
 
     @property
     def engine(self) -> str:
-        """What searches."""
+        """The name of the engine."""
         return self._translator.engine.name
 
     def translate(self, shard: Shard, lines: Iterable[str]) -> Record:
-        """Translate the lines of a shard into its file, as they come; a shard that is whole by then is left alone.
+        """Translate the lines of a shard into its file, unless the shard is complete.
 
-        Nothing but the shard's number and its lines decides what is written, so that a second try changes nothing.
+        The bytes depend only on the shard and its lines, so that a second attempt changes nothing.
         """
         if record := find(self._folder, self._plan, shard):
             return record
@@ -125,12 +125,12 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError for what can't be read more than once."""
+    """Raise UserError for an input that can't be read more than once."""
     if input in STANDARD_INPUT:
-        raise UserError("Shards can't share the standard input; write what it holds into a file, and give --input.")
+        raise UserError("Shards can't share the standard input; write it into a file, and name that.")
     if not Path(input).is_file():
-        next(read_lines(input), None)  # which says so
-        raise UserError(f"{input} is no file; write what it holds into one.")
+        next(read_lines(input), None)  # raises UserError with the reason
+        raise UserError(f"{input} is no file; write its content into one.")
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[[int], int]) -> Plan:
@@ -138,7 +138,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
     check_input(input)
     return agree(
         folder,
-        KIND,
+        TRANSLATE,
         job.call(),
         [input],
         measure=lambda: [sum(1 for _ in read_lines(input))],
@@ -148,7 +148,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """What is translated together, so that a shard has the same batches as within the whole; 1 for a short file."""
+    """The lines that are translated together, so that shards have the batches of the whole; 1 for a short file."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
@@ -164,10 +164,10 @@ def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
 
 
 def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
-    """What a shard is, if it is there, of this plan, and of the size that it was."""
+    """The record of a shard, if it is complete and belongs to this plan."""
     try:
-        found = json.loads(_record_path(folder, shard).read_bytes())
-        record = Record(**found | {"flags": Flags(**found["flags"])})
+        values = json.loads(_record_path(folder, shard).read_bytes())
+        record = Record(**values | {"flags": Flags(**values["flags"])})
         if record.plan == plan.key and shard_path(folder, plan, shard).stat().st_size == record.size:
             return record
     except (OSError, ValueError, LookupError, TypeError):
@@ -176,13 +176,13 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Write all shards into one file, in order, which is there when all of it is.
+    """Write all shards, in order, into one file, whole or not at all.
 
     Raises UserError that names shards that are missing or damaged.
     """
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
-    complain_of_missing(folder, [shard for shard, record in records.items() if record is None])
+    require_all(folder, [shard for shard, record in records.items() if record is None])
     flags, lines, engines = Flags(), 0, dict[str, None]()
     with write_file(output) as file:
         for shard, record in records.items():
@@ -198,15 +198,15 @@ def join_translations(folder: Path, output: Path) -> Joined:
 
 
 def _copy(path: Path, record: Record, file: BinaryIO) -> None:
-    """Copy a shard; raises UserError if it isn't what was written."""
+    """Copy a shard; raises UserError if it is damaged."""
     sha256, line_feeds = hashlib.sha256(), 0
     with path.open("rb") as shard:
-        while block := shard.read(BLOCK):
+        while block := shard.read(COPY_BYTES):
             sha256.update(block)
             line_feeds += block.count(b"\n")
             file.write(block)
     if sha256.hexdigest() != record.sha256 or line_feeds != record.lines:
-        raise UserError(f"{path} is damaged: it isn't what was written; remove it and start its shard again.")
+        raise UserError(f"{path} is damaged: its content has changed; remove it and start its shard again.")
 
 
 def _record_path(folder: Path, shard: Shard) -> Path:
@@ -214,6 +214,6 @@ def _record_path(folder: Path, shard: Shard) -> Path:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Of the weights of a model folder: that of its manifest, or of the last checkpoint of an unfinished training."""
+    """The digest of the manifest of a model folder, or of the last checkpoint of an unfinished training."""
     manifest = folder / MANIFEST
     return digest(manifest if manifest.exists() else model_folder.describe(folder).weights)

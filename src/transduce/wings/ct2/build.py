@@ -15,7 +15,7 @@ from transduce.decoding.engines.formats import refuse_config
 from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.translator import Translator, batches
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Request, Sentences
-from transduce.preparation.prepare import is_prepared, open_prepared
+from transduce.preparation.prepared import is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.system.journal import say

@@ -20,51 +20,52 @@ from transduce.system.journal import duration, read_events, say
 if TYPE_CHECKING:
     from transduce.wings.demo.phrasebook.pairs import Example
 
-TRAIN, VALID, TEST = 40_000, 300, 500  # sentences
-SHOWN = 8
-SEED = 1
+TRAIN_SENTENCES, VALID_SENTENCES, TEST_SENTENCES = 40_000, 300, 500  # sentences
+MAX_SHOWN_SENTENCES = 8
+PHRASEBOOK_SEED = 1
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
-    """Train on the embedded English-German phrasebook, evaluate, translate and write a report: a few minutes.
+    """Train a small English-German model on generated sentences, evaluate it and write a report, in minutes.
 
-    The test sentences combine words in ways that no training sentence does.
+    The test sentences have combinations of words that no training sentence has.
 
     Args:
         out: The folder to write: the text, the model and report.html.
     """
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
-    given = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     from transduce.training.distributed import refuse_several
     from transduce.training.run import train  # torch: too slow for --help
     from transduce.wings.demo.phrasebook.sampling import split
 
     refuse_several("transduce demo")
     if (model / "manifest.json").exists():
-        raise UserError(f"{model} is there already; delete {out}, or give another folder with --out.")
-    say("A phrasebook of English and German, made up for this demonstration; the test sentences put together")
-    say("words that never stand together in training, so that learning by heart does not help.")
-    training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
+        raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
+    say("Generated English and German sentences. The test sentences have combinations of words that are not in the")
+    say("training sentences, so memorising does not help.")
+    training, held_out = split(TRAIN_SENTENCES, VALID_SENTENCES + TEST_SENTENCES, seed=PHRASEBOOK_SEED)
     text.mkdir(parents=True, exist_ok=True)
-    for name, examples in ("train", training), ("valid", held_out[:VALID]), ("test", held_out[VALID:]):
+    parts = {"train": training, "valid": held_out[:VALID_SENTENCES], "test": held_out[VALID_SENTENCES:]}
+    for name, examples in parts.items():
         _write(files[name], examples)
-    result = train(given, model)
+    result = train(options, model)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    examples = result.metrics["test"]["examples"][:SHOWN]
+    examples = result.metrics["test"]["examples"][:MAX_SHOWN_SENTENCES]
     _print_table(examples)
     _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {TEST} sentences whose combinations were not in training.")
+    print(f"\nBLEU {bleu['value']:.1f} on {TEST_SENTENCES} sentences with combinations of words not in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
-    print("What to do next:")
+    print("Next steps:")
     for purpose, command in next_steps(model):
         print(f"  {purpose}:\n    {command}")
 
 
 def _write(files: Sequence[str], examples: "Sequence[Example]") -> None:
-    """One file a language, line-aligned, as people have them."""
+    """Write a line-aligned file per language."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -80,7 +81,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Commands that work as they stand, also where transduce was installed into a folder that is not on the PATH."""
+    """Purposes and commands, which also work if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
@@ -89,15 +90,15 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
     program = f'import transduce; print(transduce.load({name}).translate(["{sentence}"])[0].text)'
     return [
         ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
-        ("Translate in the browser, while you type", f"{transduce} serve {model}"),
-        ("See what the model is", f"{transduce} info {model}"),
+        ("Translate in the browser", f"{transduce} serve {model}"),
+        ("Show details of the model", f"{transduce} info {model}"),
         ("Use it from Python", f"{python} -c {shlex.quote(program)}"),
         ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
     ]
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """The page: scores, facts, learning curve, sentences, one of them from the inside."""
+    """Write the report: scores, facts, learning curve, sentences, and attention and search of one of them."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve
@@ -107,14 +108,14 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
 
     loaded = model_folder.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
-    found = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+    recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
     training, corpus = metrics["training"], metrics["corpus"]
     write_report(
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer, trained from nothing on this machine and tested on combinations of words that it "
-            "had never seen.",
+            summary="A Transformer, trained from scratch on this machine and tested on combinations of words that are "
+            "not in its training sentences.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),
@@ -125,7 +126,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
             curve=learning_curve(read_events(model / model_folder.JOURNAL)),
-            picture=picture_of(loaded.model, found),
+            picture=picture_of(loaded.model, recorded),
             examples=examples,
             next_steps=[Step(*each) for each in next_steps(model)],
         ),

@@ -6,16 +6,18 @@ formatting (`<bpt>`, `<ph>` …) are no text. A DTD is never read.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from html import unescape
 from itertools import product
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.markup import ENTITY, pieces
+from transduce.text.inline import ENTITY
 from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES, Document, Slot
+from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
     Characters,
     Element,
@@ -46,9 +48,9 @@ class _Unit(NamedTuple):
     variants: list[_Variant]
 
     @property
-    def codes(self) -> list[str]:
+    def codes(self) -> tuple[str, ...]:
         """The languages of the variants, to compare."""
-        return [language_code(variant.language) for variant in self.variants]
+        return tuple([language_code(variant.language) for variant in self.variants])
 
 
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
@@ -67,10 +69,10 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
         units_by_language.update(set(codes))
         if chosen := choose_languages(codes, unit.origin, language_code(source), language_code(target)):
             is_empty = False
-            texts = [segment_text(variant.segment, name) for variant in unit.variants]
-            for text, code in zip(texts, codes, strict=True):
+            spoken = segment_text(unit.variants[codes.index(chosen[0])].segment, name)
+            for variant, code in zip(unit.variants, codes, strict=True):
                 if code == chosen[1]:
-                    yield texts[codes.index(chosen[0])], text, unit.line
+                    yield spoken, segment_text(variant.segment, name), unit.line
     if is_empty and units_by_language:
         common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
         languages = ", ".join(f"{code} ({count:,})" for code, count in common)
@@ -103,6 +105,8 @@ def segment_text(segment: Element, name: str) -> str:
         raise UserError(
             f"{name}:{segment.line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it."
         )
+    if "<" not in raw and "&" not in raw:
+        return raw
     if "&" in raw and (unknown := next((each for each in ENTITY.findall(raw) if unescape(each) == each), None)):
         raise UserError(f"{name}:{segment.line}: the entity {unknown} is not known without a DTD.")
     if "<" not in raw:
@@ -128,7 +132,8 @@ def segment_text(segment: Element, name: str) -> str:
     return "".join(parts)
 
 
-def choose_languages(codes: Sequence[str], origin: str, *wanted: str) -> tuple[str, ...] | None:
+@lru_cache
+def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
     """The different codes of a unit that are nearest to the wanted ones; None if one of them is missing.
 
     Of equally near codes, the one that the unit was translated from is taken, else the first.
@@ -150,6 +155,7 @@ def choose_languages(codes: Sequence[str], origin: str, *wanted: str) -> tuple[s
     return tuple(codes[place] for place in min(choices)[2]) if choices else None
 
 
+@cache
 def language_code(language: str) -> str:
     """A language code to compare: with hyphens, in lower case."""
     return language.strip().replace("_", "-").lower()

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.inline import TextKind
-from transduce.text.markup import ENTITY, pieces
+from transduce.text.inline import ENTITY, TextKind
 from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
+from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
     Characters,
     Element,
@@ -24,6 +24,7 @@ from transduce.wings.documents.xml import (
 )
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
+TEXT_NAMES = ("source", "seg-source", "target")
 UNTRANSLATED_STATES = ("new", "needs-translation")  # of a target, in 1.x
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 
@@ -89,7 +90,7 @@ def _units(texts: Iterable[str], name: str, source: str, target: str) -> Iterato
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for element in UnitReader(name, UNIT_NAMES, ["source", "target"], start).read(texts):
+    for element in UnitReader(name, UNIT_NAMES, TEXT_NAMES, start).read(texts):
         children = {child.name: child for child in element.children}
         spoken = children.get("source")
         if spoken is None or spoken.is_empty or element.inherited("translate") == "no":

@@ -30,15 +30,20 @@ class Element:
     full_name: str
     attributes: dict[str, str]
     line: int
-    parent: "Element | None"
     begin: int
-    end: int = 0
+    parent: "Element | None" = None  # of a unit and the elements around it
+    children: list["Element"] = field(default_factory=list)
+    end: int = 0  # exact unless the element is empty and no text
+    # Only of texts:
     content_begin: int = 0
     content_end: int = 0
-    is_empty: bool = False  # written `<target/>`
-    tag: str = ""  # of a text: as the file writes it
-    content: str = ""  # of a text: as the file writes it
-    children: list["Element"] = field(default_factory=list)
+    tag: str = ""  # as the file writes it
+    content: str = ""  # as the file writes it
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a text is written `<target/>`."""
+        return self.tag.endswith("/>")
 
     def inherited(self, attribute: str) -> str | None:
         """The attribute's value here or on the nearest element around."""
@@ -66,7 +71,7 @@ class UnitReader:
         self._expat.EntityDeclHandler = self._refuse_declaration
         self._buffer, self._buffer_begin = bytearray(), 0  # the file's bytes from the open unit or the last tag on
         self._last_tag = self._last_unit_end = 0  # bytes of the file
-        self._open: Element | None = None
+        self._open: list[Element] = []  # from the outermost on
         self._unit: Element | None = None
         self._inside_text = 0  # open elements from the text on
         self._units: list[Element] = []  # complete, not yet yielded
@@ -107,36 +112,36 @@ class UnitReader:
             return
         begin, line = self._expat.CurrentByteIndex, self._expat.CurrentLineNumber
         self._last_tag = begin
-        element = Element(name.rpartition(":")[2], name, attributes, line, self._open, begin)
-        if self._unit and self._open:
-            self._open.children.append(element)
-            self._inside_text = int(element.name in self._text_names)
-        elif element.name in self._unit_names:
-            self._unit = element
-        else:
-            self._on_start(element)
+        element = Element(name.rpartition(":")[2], name, attributes, line, begin)
         if self._unit:
-            element.content_begin = self._tag_end(begin)
-            element.is_empty = self._buffer.startswith(b"/>", element.content_begin - 2 - self._buffer_begin)
-        if self._inside_text:
-            element.tag = self._text(begin, element.content_begin)
-        self._open = element
+            self._open[-1].children.append(element)
+            if element.name in self._text_names:
+                self._inside_text = 1
+                element.content_begin = self._tag_end(begin)
+                element.tag = self._text(begin, element.content_begin)
+        else:
+            element.parent = self._open[-1] if self._open else None
+            if element.name in self._unit_names:
+                self._unit = element
+            else:
+                self._on_start(element)
+        self._open.append(element)
 
     def _end(self, _name: str) -> None:
         if self._inside_text > 1:
             self._inside_text -= 1
             return
-        element, at = self._open, self._expat.CurrentByteIndex
-        assert element is not None
+        element, at = self._open.pop(), self._expat.CurrentByteIndex
         self._last_tag = at
-        self._open = element.parent
         if not self._unit:
             return
-        element.content_end = at  # behind the tag if it is empty
-        element.end = at if element.is_empty else self._tag_end(at)
         if self._inside_text:
-            element.content = self._text(element.content_begin, at)
-        self._inside_text = 0
+            element.content_end, element.content = at, self._text(element.content_begin, at)
+            self._inside_text = 0
+        if element.is_empty:
+            element.end = at  # expat's place is already behind the tag
+        else:
+            element.end = self._buffer.find(b">", at - self._buffer_begin) + 1 + self._buffer_begin
         if element is self._unit:
             self._units.append(element)
             self._unit, self._last_unit_end = None, element.end

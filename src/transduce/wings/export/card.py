@@ -21,7 +21,7 @@ replaces placeholders before translation and restores them afterwards; with any 
 
 def card(model: Bundle, form: str, compute_type: str, usage: str, parity: Parity) -> str:
     """The README.md of an export."""
-    placeholders = ["## Placeholders", "", PLACEHOLDER_NOTE, ""] if model.tokenizer.has_stand_ins else []
+    placeholders = ["## Placeholders", "", PLACEHOLDER_NOTE, ""] if model.tokenizer.has_placeholder_tokens else []
     return "\n".join(
         [
             f"# {languages(model.config)}, for {FORMAT_TITLES[form]}",

@@ -51,7 +51,7 @@ def usage(model: Bundle) -> str:
     data, tokenizer = model.config.data, model.tokenizer
     command = f"transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder"
     text = f"With our beam search, transduce and the package onnxruntime:\n\n```\n{command}\n```\n"
-    if tokenizer.is_foreign:  # its ids are not those of SentencePiece
+    if tokenizer.is_imported:  # its ids are not those of SentencePiece
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"

@@ -17,7 +17,7 @@ from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
-from transduce.preparation.prepare import VALID
+from transduce.preparation.prepared import VALID
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 
@@ -110,7 +110,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs whose source is neither blank, too long nor READ_DIFFERENTLY; raises UserError if none is left."""
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
-    imported = translator.tokenizer.is_foreign  # and reads special pieces as the original does
+    imported = translator.tokenizer.is_imported  # and reads special pieces as the original does
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)

@@ -1,1 +1,1 @@
-"""The models that the paper compares with, and layers of experts: each a module that the core's registries name."""
+"""Model families that the paper compares with, additive attention and layers of experts; registries name them."""

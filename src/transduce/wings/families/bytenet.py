@@ -1,7 +1,8 @@
-"""ByteNet (Kalchbrenner et al., 2016): dilated convolutions over the source and, on top of it, over the target.
+"""ByteNet (Kalchbrenner et al., 2016): a stack of dilated convolutions over the source, and one over the target.
 
-There is no attention: position t of the target sits on position t of the encoded source, which is made a little longer
-than the source for that. b = sentences, r = rows (hypotheses), s = source positions, u = unfolded ones, t = target
+It has no attention: position t of the target reads position t of the encoded source, which is stretched by 6/5.
+
+b = sentences, r = rows (hypotheses), s = source positions, u = positions of the stretched source, t = target
 positions, d = d_model / 2 channels inside a block.
 """
 
@@ -12,13 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
-from transduce.model.build import draw_convolution
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
 from transduce.model.seq2seq import Seq2Seq, State
+from transduce.wings.families.convolutional import draw_convolution
 
-DILATIONS = (1, 2, 4, 8, 16)  # of a set of blocks
-EXPANSION = 6, 5  # unfolded positions, for so many source positions
+DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
+EXPANSION = 6, 5  # so many stretched positions for so many source positions
 
 
 Length = TypeVar("Length", int, Tensor)
@@ -27,7 +28,7 @@ Length = TypeVar("Length", int, Tensor)
 class Unfolded(NamedTuple):
     """The encoded source."""
 
-    source: Tensor  # (b, u, d_model), zeros behind the last unfolded position of each sentence
+    source: Tensor  # (b, u, d_model), zeros behind the end of each sentence
 
 
 class Block(nn.Module):
@@ -47,7 +48,7 @@ class Block(nn.Module):
         draw_convolution(self.conv, 2, generator)
 
     def before(self, x: Tensor) -> Tensor:
-        """(r, t, d_model) -> what the convolution reads (r, t, d)."""
+        """(r, t, d_model) -> the input of the convolution (r, t, d)."""
         return F.relu(self.norms[1](self.enter(F.relu(self.norms[0](x)))))
 
     def after(self, x: Tensor, window: Tensor) -> Tensor:
@@ -57,7 +58,7 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """State: the position reached (r,), and per block of the decoder the last `span` inputs of its convolution."""
+    """State: the next position (r,), and per decoder block the last `span` inputs of its convolution."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -73,7 +74,7 @@ class ByteNet(Seq2Seq):
         self.leave = nn.Linear(config.d_model, config.d_model)
 
     def encode(self, src: Tensor) -> Unfolded:
-        """src (b, s) -> the unfolded source."""
+        """src (b, s) -> the encoded source, stretched."""
         mask = src != PAD
         lengths, longest = _unfolded(mask.sum(1)), _unfolded(src.size(1))
         real = (torch.arange(longest, device=src.device) < lengths[:, None])[..., None]  # (b, u, 1)
@@ -101,10 +102,10 @@ class ByteNet(Seq2Seq):
 
 
 def _unfolded(length: Length) -> Length:
-    """The next whole number, without the rounding errors that would make it depend on the batch."""
+    """The stretched length, rounded up in whole numbers: rounding errors would make it depend on the batch."""
     more, positions = EXPANSION
     return (length * more + positions - 1) // positions
 
 
 def _block(module: nn.Module) -> Block:
-    return cast(Block, module)  # a list of modules forgets which they are
+    return cast(Block, module)  # nn.ModuleList is not generic

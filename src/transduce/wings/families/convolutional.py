@@ -1,8 +1,8 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
-It departs from theirs in having no weight normalisation, not scaling the encoder's gradient by the number of
-attentions, one matrix for embeddings and output, and sinusoidal positions unless others are asked for; learned ones
-begin smaller than tokens, by sqrt(d_model).
+Unlike theirs, it has no weight normalisation, does not scale the encoder's gradient by the number of attentions, shares
+one matrix between embeddings and output, and has sinusoidal positions by default. Learned positions begin smaller than
+tokens, by sqrt(d_model).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
 """
@@ -16,20 +16,19 @@ from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
-from transduce.model.build import draw_convolution
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding, make_positions
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
-ROOT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two
-# Deviation of embeddings at the start (section 3.5 of the paper). Dot products, which nothing divides here, begin small
-# by it, and attention even, as the factor sqrt(m) in SourceAttention takes for granted: otherwise sizes explode.
+ROOT_HALF = math.sqrt(0.5)  # a sum of two values times this has the variance of one
+# Initial deviation of embeddings (section 3.5 of ConvS2S). It makes dot products, which are not scaled, begin small and
+# attention even, as the factor sqrt(m) in SourceAttention assumes; otherwise activations explode.
 DEVIATION = 0.1
 
 
 class Shape(NamedTuple):
-    """Of one layer."""
+    """The sizes of one layer."""
 
     inputs: int
     channels: int
@@ -47,8 +46,15 @@ def shapes(config: ModelConfig, layers: int) -> list[Shape]:
     return [Shape(before, *size) for before, size in zip(inputs, sizes, strict=False)]
 
 
+def draw_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
+    """Draw weights of variance gain / inputs, and zero biases."""
+    nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
+    if conv.bias is not None:
+        nn.init.zeros_(conv.bias)
+
+
 class GatedConvolution(nn.Module):
-    """A gated linear unit over a window of positions, without padding: whoever calls it gives the window."""
+    """A gated linear unit over a window of positions; the caller pads it."""
 
     def __init__(self, shape: Shape, dropout: float):
         super().__init__()
@@ -67,7 +73,7 @@ class GatedConvolution(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """Of a decoder layer: the dot product with the encoded source, whose values have the embeddings added."""
+    """Dot-product attention of a decoder layer; its values are the encoded source plus the embeddings."""
 
     def __init__(self, d_model: int, channels: int):
         super().__init__()
@@ -79,12 +85,12 @@ class SourceAttention(nn.Module):
         q = ((self.query(x) + embedded) * ROOT_HALF).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
         context, weights = attend_with_scores(dot_products(q, keys, 1.0), values, mask)
         record_attention(self, weights)
-        context = context * mask.sum(-1, keepdim=True).sqrt()  # a mean of m vectors has 1 / m of their variance
+        context = context * mask.sum(-1, keepdim=True).sqrt()  # a mean of m vectors has a variance of 1 / m
         return self.out(context.view_as(embedded))
 
 
 class DecoderLayer(nn.Module):
-    """Convolution over the past, attention over the source."""
+    """A convolution over the past, and attention over the source."""
 
     def __init__(self, config: ModelConfig, shape: Shape):
         super().__init__()
@@ -93,7 +99,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """State: the position reached (r,), and per layer the last kernel - 1 inputs (r, kernel - 1, c)."""
+    """State: the next position (r,), and per layer the last kernel - 1 inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -118,7 +124,7 @@ class Convolutional(Seq2Seq):
         x = self.source_enter(embedded)
         for module in self.encoder:
             layer = cast(GatedConvolution, module)
-            x = x * mask[..., None]  # padding must not leak into the windows
+            x = x * mask[..., None]  # or windows at the end would see padding
             left = (layer.kernel - 1) // 2
             y = layer(F.pad(x, (0, 0, left, layer.kernel - 1 - left)))
             x = (y + layer.shortcut(x)) * ROOT_HALF

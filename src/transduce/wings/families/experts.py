@@ -1,4 +1,4 @@
-"""Feed-forward layers of which each token uses a few: a mixture of experts (Shazeer et al., 2017).
+"""A mixture of experts: several feed-forward layers, of which a token uses a few (Shazeer et al., 2017).
 
 n = tokens, e = experts, k = experts of a token.
 """
@@ -14,8 +14,8 @@ from transduce.model.recording import Routing, active
 class Experts(nn.Module):
     """The sum of the outputs of a token's k best experts, weighted by the softmax of their gates.
 
-    No expert has a limit of tokens, so that none is dropped, and what else is in a batch changes nothing. The gates
-    have no noise, unlike those of Shazeer et al.; `balance_loss` spreads the tokens.
+    Experts have no capacity limit: no token is dropped, and a sentence's result does not depend on its batch. Unlike
+    those of Shazeer et al., the gates have no noise; `training.loss.balance_loss` spreads the tokens.
     """
 
     def __init__(self, config: ModelConfig):
@@ -27,19 +27,19 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(r, t, d_model) -> the same shape."""
         tokens = x.flatten(0, 1)
-        with torch.autocast(x.device.type, enabled=False):  # in bfloat16, gates would often be equal
+        with torch.autocast(x.device.type, enabled=False):  # in bfloat16 many gates would be equal
             gates = self.gate(tokens.float())  # (n, e)
         best, chosen = gates.topk(self.k, dim=-1)  # (n, k)
         record = active()
         if record is not None:
             record.routing.append(Routing(gates.softmax(dim=-1), chosen))
         shares = best.softmax(dim=-1).to(x.dtype).flatten()
-        order = chosen.flatten().argsort(stable=True)  # (n * k,), one expert's tokens after the other's
+        order = chosen.flatten().argsort(stable=True)  # (n * k,), sorted by expert
         counts = torch.bincount(chosen.flatten(), minlength=len(self.experts)).tolist()
         rows = order // self.k
         outputs = [
             expert(part) for expert, part in zip(self.experts, tokens[rows].split(counts), strict=True) if len(part)
         ]
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
-        back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), a token's side by side
+        back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), the k of a token adjacent
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)

@@ -1,6 +1,6 @@
 """Recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015), deep as GNMT (Wu et al., 2016).
 
-b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = width of the encoded source.
+b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = channels of the encoded source.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from transduce.model.dropout import Dropout
 from transduce.model.embedding import Embedding
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
-from transduce.model.variants import Additive
+from transduce.wings.families.additive import Additive
 
-RESIDUAL_FROM = 2  # layers below it, counted from 0, have no residual connection (section 3.1 of GNMT)
+FIRST_RESIDUAL_LAYER = 2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
 
 Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its cell, of a GRU its output
 
@@ -48,34 +48,37 @@ class GRU(Gates, nn.GRU):
 CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
-def in_float32(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """What `rnn` makes of a tensor or packed sequence; on CUDA in float32, for autocast would take float16."""
-    if not x.is_cuda:
+def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
+    """Apply `rnn` to a tensor or packed sequence, in float32 where autocast would fail.
+
+    Under autocast, CUDA would choose float16, and a CPU without bfloat16 instructions has no LSTM at all.
+    """
+    if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
-    with torch.autocast("cuda", enabled=False):
+    with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
         parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
         return rnn(x.float(), parts.float() if isinstance(parts, Tensor) else parts)
 
 
 class RecurrentLayer(nn.Module):
-    """LSTM or GRU over time; the hidden state comes in and goes out."""
+    """An LSTM or a GRU."""
 
     def __init__(self, config: ModelConfig, inputs: int):
         super().__init__()
         self.rnn = CELLS[config.cell](inputs, config.d_model, batch_first=True)
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
-        """x (r, t, inputs) -> (r, t, d_model)."""
+        """x (r, t, inputs) and the hidden state before it -> (r, t, d_model) and the hidden state after it."""
         if hidden is None:
-            y, after = in_float32(self.rnn, x)
+            y, after = run(self.rnn, x)
         else:
             before = tuple(part[None] for part in hidden)
-            y, after = in_float32(self.rnn, x, before if len(before) > 1 else before[0])
+            y, after = run(self.rnn, x, before if len(before) > 1 else before[0])
         return y, tuple(part[0] for part in (after if isinstance(after, tuple) else (after,)))
 
 
 class SourceAttention(nn.Module):
-    """One head over the source; what is attended to is the encoded source itself."""
+    """One head over the source, whose values are the encoded source itself."""
 
     def __init__(self, config: ModelConfig, width: int):
         super().__init__()
@@ -95,14 +98,14 @@ class SourceAttention(nn.Module):
 
 
 class Recurrent(Seq2Seq):
-    """The first layer of the encoder reads in both directions; from the third layer on, residual connections.
+    """An encoder whose first layer is bidirectional, and a decoder with input feeding; residual from the third layer.
 
-    The first layer of the decoder reads the last token and what was attended to before it (input feeding), and asks for
-    what to attend to next, which all layers above it read, too. State: per layer of the decoder its hidden state, and
-    the context (r, w).
+    The first layer of the decoder reads the last token and the last context. Its output is the query of the next
+    context, which the layers above read as well. State: the hidden state of every decoder layer, and the context
+    (r, w).
 
-    Bahdanau et al. ask with the state before, here it is the state after reading the token, as Luong et al. and later
-    versions of GNMT do; what is fed back is the context itself. Embeddings and output share a matrix.
+    The query is the state after reading the token, as in Luong et al. and later versions of GNMT; in Bahdanau et al.
+    it is the state before. Embeddings and output share a matrix.
     """
 
     def __init__(self, config: ModelConfig):
@@ -117,7 +120,7 @@ class Recurrent(Seq2Seq):
         )
         self.source_attention = SourceAttention(config, width)
         self.decoder = nn.ModuleList(RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers))
-        # With one layer, no other has seen the context before the next token is predicted.
+        # With a single layer, no layer has read the context before the next token is predicted.
         self.combine = nn.Identity() if above else nn.Linear(d + width, d)
         self.dropout = Dropout(config.dropout)
 
@@ -128,10 +131,10 @@ class Recurrent(Seq2Seq):
         packed = pack_padded_sequence(
             self.dropout(embed(src)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
         )
-        x, _ = pad_packed_sequence(in_float32(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
+        x, _ = pad_packed_sequence(run(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
         for number, layer in enumerate(self.encoder, start=1):
             y, _ = layer(self.dropout(x))
-            x = y + x if number >= RESIDUAL_FROM else y
+            x = y + x if number >= FIRST_RESIDUAL_LAYER else y
         return Memory([(self.source_attention.key(x)[:, None], x[:, None])], mask[:, None, None])
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
@@ -148,7 +151,7 @@ class Recurrent(Seq2Seq):
         x, attended, after = torch.stack(outputs, 1), torch.stack(contexts, 1), [below]
         for number, (layer, before) in enumerate(zip(above, hidden[1:], strict=True), start=1):
             y, now = layer(torch.cat((self.dropout(x), attended), dim=-1), before)
-            x = y + x if number >= RESIDUAL_FROM else y
+            x = y + x if number >= FIRST_RESIDUAL_LAYER else y
             after.append(now)
         if not above:
             x = self.combine(torch.cat((x, attended), dim=-1)).tanh()

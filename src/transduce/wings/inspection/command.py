@@ -26,30 +26,30 @@ def attention(
     mean: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Show how a model translates a sentence: what each layer and head attends to, and what the search kept and pruned.
+    """Show how a model translates a sentence: the attention of every layer and head, and the beam search.
 
-    Writes a page that needs nothing beside itself, or a picture of the maps for a paper.
+    Writes a self-contained HTML page, or a picture of the attention maps for a paper.
 
     Args:
         model: A model folder.
-        sentence: What it translates.
+        sentence: The sentence to translate.
         out: The page to write, .html, or the picture: .svg, .pdf or .png.
-        beam_size: Hypotheses kept; 1 is greedy.
+        beam_size: Number of hypotheses kept; 1: greedy search.
         length_penalty: Alpha of the length penalty.
         use: With a picture: the decoder's attention over the source, or the encoder's or decoder's self-attention.
-        layer: With a picture: the layer, from 1; 0 is all of them.
-        head: With a picture: the head, from 1; 0 is all of them.
-        mean: With a picture: the mean of these layers and heads as one map.
+        layer: With a picture: the layer, from 1; 0: all.
+        head: With a picture: the head, from 1; 0: all.
+        mean: With a picture: one map, the mean of the chosen layers and heads.
     """
-    given = parse_assignments(assignments)
-    given |= {} if beam_size is None else {"decode.beam_size": beam_size}
-    given |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
+    options = parse_assignments(assignments)
+    options |= {} if beam_size is None else {"decode.beam_size": beam_size}
+    options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     check_output(out, [], "--out")
     is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
     if is_page and (use != "source" or layer or head or mean):
-        raise UserError("--use, --layer, --head and --mean are for pictures, --out FILE.svg; a page shows all of them.")
+        raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")
     if not is_page and out.suffix not in PICTURES:
-        raise UserError(f"--out {out} is of no kind that can be drawn: end it in .html, .svg, .pdf or .png.")
+        raise UserError(f"--out {out}: unknown format. Use a name that ends in .html, .svg, .pdf or .png.")
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
@@ -57,16 +57,16 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
-    found = attention_of(loaded.model, loaded.tokenizer, sentence, decode_config(loaded.config, given))
+    recorded = attention_of(loaded.model, loaded.tokenizer, sentence, decode_config(loaded.config, options))
     if is_page:
-        write_lines(out, [picture_page(picture_of(loaded.model, found))])
-    elif use not in found.uses:
-        raise UserError(f"This kind of model has no self-attention in its {use}; leave out --use.")
+        write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
+    elif use not in recorded.uses:
+        raise UserError(f"This kind of model has no self-attention in its {use}. Leave out --use.")
     else:
-        from transduce.wings.inspection.plots import TITLES, draw_attention, pick  # matplotlib
+        from transduce.wings.inspection.plots import USE_TITLES, draw_attention, pick  # matplotlib
 
-        maps = pick(found.uses[use], layer, head, mean=mean)
-        draw_attention(out, found.uses[use], f"{TITLES[use]}: {sentence}", maps)
-    say(f"{found.translation.text}  (score {found.translation.score:.3f})")
+        maps = pick(recorded.uses[use], layer, head, mean=mean)
+        draw_attention(out, recorded.uses[use], f"{USE_TITLES[use]}: {sentence}", maps)
+    say(f"{recorded.translation.text}  (score {recorded.translation.score:.3f})")
     if out != STANDARD_OUTPUT:
         say(f"Written: {out}")

@@ -1,8 +1,8 @@
-// Draws what `picture.py` collected of a sentence: transduce.draw(element, data).
+// Draws the data of `picture.py` about a sentence: transduce.draw(element, data).
 //
-// Four parts: the attention over the source as a ribbon between the two sentences; the maps of all layers and heads;
-// the tree of the beam search; the encodings of positions. Texts are inserted as text only, and nothing needs inline
-// handlers or style attributes, so that a strict Content-Security-Policy does.
+// Four parts: the attention over the source, as bands between the two sentences; the maps of all layers and heads; the
+// tree of the beam search; the positional encodings. Texts are inserted as text nodes, without inline handlers or style
+// attributes, so the page can have a strict Content-Security-Policy.
 
 "use strict";
 
@@ -32,7 +32,7 @@ globalThis.transduce = (() => {
   const tableOf = (attributes, head, body) =>
     make("table", attributes, make("thead", {}, head), make("tbody", {}, ...body));
 
-  // Draws when the element has a width, and again whenever that has changed.
+  // Renders when the element gets a width, and whenever the width changes.
   function atEveryWidth(element, render) {
     let drawn = 0;
     new ResizeObserver(() => {
@@ -48,10 +48,10 @@ globalThis.transduce = (() => {
     return make("label", {}, `${label} `, select);
   }
 
-  // With these a key is the browser's: to go back, to select.
+  // Keys with a modifier belong to the browser.
   const isHeld = (event) => event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
 
-  // One stop of the tab key for many items; `step(key, place)` says where another key leads from there.
+  // A roving tabindex: many items are one stop of the Tab key; `step(key, place)` returns the item that a key leads to.
   function rove(container, items, step) {
     let current = 0;
     items.forEach((item, place) => {
@@ -78,7 +78,7 @@ globalThis.transduce = (() => {
       ArrowDown: place + columns, Home: first, End: first + columns - 1 }[key];
   };
 
-  // Draws on a canvas now, and again when the page's colours change: paint(pixels, colour) fills width x height pixels.
+  // Paints a canvas now and when the page's colours change: paint(pixels, colour) fills width x height pixels.
   function painted(canvas, width, height, paint) {
     Object.assign(canvas, { width, height });
     canvas.repaint = () => {
@@ -91,7 +91,7 @@ globalThis.transduce = (() => {
       paint(image.data, colour);
       pen.putImageData(image, 0, 0);
     };
-    requestAnimationFrame(canvas.repaint); // when it has a place in the page
+    requestAnimationFrame(canvas.repaint); // once it is in the page
     return canvas;
   }
 
@@ -100,13 +100,13 @@ globalThis.transduce = (() => {
 
   // ---- text and numbers --------------------------------------------------------------------------------------------
 
-  // U+2581 is a space before the piece; control characters are shown by their pictures.
+  // U+2581 is a space before the piece; control characters are shown as symbols.
   function shown(piece) {
     const text = piece.replace(/^\u2581+/, (spaces) => "␣".repeat(spaces.length - 1));
     return (text || "␣").replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
   }
 
-  // What pieces spell together; those of bytes, <0xE2>, are characters only then.
+  // The text of several pieces; byte pieces such as <0xE2> form characters only together.
   const joined = (pieces) => pieces.join("").replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) =>
     new TextDecoder().decode(Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => parseInt(byte, 16))));
 
@@ -115,7 +115,7 @@ globalThis.transduce = (() => {
   const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-  // Pieces, or the words that they make up.
+  // Pieces, or the words that they form.
   function units(pieces, whole) {
     const found = [];
     pieces.forEach((piece, place) => {
@@ -128,7 +128,7 @@ globalThis.transduce = (() => {
     return found.map((unit) => ({ ...unit, text: text(unit) }));
   }
 
-  // Weights of a layer and head (-1: the mean of all) between units: sums over what is looked at, means over who looks.
+  // Weights of a layer and head (-1: mean of all) between units: summed over keys, averaged over queries.
   function between(maps, layer, head, queries, keys) {
     const layers = layer < 0 ? maps.weights : [maps.weights[layer]];
     const picked = layers.flatMap((heads) => (head < 0 ? heads : [heads[head]]));
@@ -139,10 +139,10 @@ globalThis.transduce = (() => {
 
   // ---- the ribbon --------------------------------------------------------------------------------------------------
 
-  const ROW = 26; // pixels, where pieces stand one below the other
+  const ROW = 26; // pixels between pieces that are below each other
   const isRightToLeft = (texts) => /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u.test(texts.join(""));
 
-  // Where units stand beside each other, in the middle of a width, and the length of their line.
+  // Positions of units on a centred line, and the length of the line.
   function lineUp(items, measure, width, gap) {
     let length = 0;
     const places = items.map((item, i) => {
@@ -184,13 +184,13 @@ globalThis.transduce = (() => {
 
     function render() {
       let width = drawing.clientWidth;
-      if (!width) return; // it is not shown now
+      if (!width) return; // hidden
       pen.font = getComputedStyle(drawing).font;
       const sides = [maps.keys, maps.queries].map((pieces) => units(pieces, picked.whole));
       const weights = between(maps, picked.layer, picked.head, sides[1], sides[0]);
       const lined = (gap) => sides.map((items) => lineUp(items, measure, width, gap));
       const lines = [28, 18, 10].map(lined).find((found) => found.every(({ length }) => length <= width));
-      const flat = lines !== undefined; // otherwise in two columns, not too far from each other
+      const flat = lines !== undefined; // else two columns, not too far apart
       if (!flat) width = Math.min(width, 640);
       const most = width / 2 - 76;
       const widest = sides.map((items) => Math.min(most, Math.max(...items.map((item) => measure(item.text)))));
@@ -211,7 +211,7 @@ globalThis.transduce = (() => {
       const clear = () => {
         svg.classList.remove("lit");
         groups.flat().forEach(({ number }) => number.replaceChildren());
-        told.textContent = "Point at a word, or go through them with the arrow keys, to see what it looks at.";
+        told.textContent = "Point at a word, or use the arrow keys, to see what it attends to.";
       };
       svg.addEventListener("pointerleave", clear);
       clear();
@@ -228,7 +228,7 @@ globalThis.transduce = (() => {
         const best = seen.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).slice(0, 6);
         const list = best.filter(([weight]) => percent(weight) >= 1)
           .map(([weight, j]) => `${sides[1 - side][j].text} ${percent(weight)} %`);
-        const looks = side ? "looks at" : "is looked at by";
+        const looks = side ? "attends to" : "is attended to by";
         told.textContent = `“${sides[side][i].text}” ${looks} ${list.join(", ") || "nothing"}`;
       };
       groups.forEach((labels, side) => {
@@ -240,11 +240,11 @@ globalThis.transduce = (() => {
 
     atEveryWidth(drawing, render);
     return section("From the source to the translation",
-      "The wider a band, the more of its attention a piece of the translation gave to a piece of the source.",
+      "Each band shows how much a piece of the translation attends to a piece of the source: the wider, the more.",
       controls, drawing, told);
   }
 
-  // Each piece that looks gives away its whole width; what is looked at takes what it gets, at most its own width.
+  // A query distributes its whole width; a key receives at most its own width.
   function bandsBetween(weights, [keys, queries], [above, below], flat) {
     const totals = keys.map((_, s) => weights.reduce((sum, row) => sum + row[s], 0));
     const scales = keys.map(({ begin, end }, s) => (end - begin) / Math.max(ONE, totals[s]));
@@ -265,7 +265,7 @@ globalThis.transduce = (() => {
     });
   }
 
-  // The texts of one side, each with a place for a number.
+  // The texts of one side, each with room for a number.
   function labelled(items, texts, side, places, near, flat, width) {
     return items.map((item, i) => {
       const { begin, end } = places[i];
@@ -285,11 +285,11 @@ globalThis.transduce = (() => {
   // ---- all layers and heads ----------------------------------------------------------------------------------------
 
   const USES = {
-    encoder: ["Encoder", "the source at itself"],
-    decoder: ["Decoder", "the translation at what is before"],
-    source: ["Decoder, over the source", "the translation at the source"],
+    encoder: ["Encoder", "the source attends to itself"],
+    decoder: ["Decoder", "the translation attends to its past"],
+    source: ["Decoder, over the source", "the translation attends to the source"],
   };
-  const visible = (weight) => (weight / ONE) ** 0.7; // small weights of long sentences can be seen, too
+  const visible = (weight) => (weight / ONE) ** 0.7; // makes the small weights of long sentences visible
 
   function thumbnail(weights) {
     const [height, width] = [weights.length, weights[0].length];
@@ -326,13 +326,13 @@ globalThis.transduce = (() => {
     const choices = all.at(-1).weights.flat().map(decided);
     panels.at(-1).querySelectorAll("button")[choices.indexOf(Math.max(...choices))].open();
     return section("Every layer and head",
-      "A row of maps for each layer, a column for each head; in a map, a row for each piece that looks. " +
-        "Choose one to see it large.",
+      "Maps in a row belong to a layer, maps in a column to a head. In a map, each row is a query. " +
+        "Choose a map to enlarge it.",
       make("div", { class: "panels" }, ...panels), large);
   }
 
   function enlarged(name, maps, weights) {
-    const told = readout("Point at a cell, or go through them with the arrow keys.");
+    const told = readout("Point at a cell, or use the arrow keys.");
     const [queries, keys] = [maps.queries.map(shown), maps.keys.map(shown)];
     const cells = [];
     const cellOf = (weight) => {
@@ -352,7 +352,7 @@ globalThis.transduce = (() => {
       lit.forEach((element) => element.classList.remove("on"));
       lit = [event.target, body[t].firstChild, head.children[s + 1]];
       lit.forEach((element) => element.classList.add("on"));
-      told.textContent = `“${queries[t]}” looks at “${keys[s]}”: ${(weights[t][s] / ONE).toFixed(3)}`;
+      told.textContent = `“${queries[t]}” attends to “${keys[s]}”: ${(weights[t][s] / ONE).toFixed(3)}`;
     };
     ["pointerover", "focusin", "click"].forEach((event) => table.addEventListener(event, show));
     rove(table, cells, inGrid(keys.length));
@@ -363,10 +363,10 @@ globalThis.transduce = (() => {
 
   // ---- the search --------------------------------------------------------------------------------------------------
 
-  const FATES = { kept: "kept", complete: "complete", pruned: "pruned", left: "left open when the search was over" };
+  const FATES = { kept: "kept", complete: "complete", pruned: "pruned", left: "unfinished when the search ended" };
 
   function drawSearch(search, isCut) {
-    const told = readout("Point at a piece, or go through them with the arrow keys, to see its hypothesis.");
+    const told = readout("Point at a piece, or use the arrow keys, to see its hypothesis.");
     const tree = make("div", { class: "tree" });
     const [winner] = search.complete;
 
@@ -381,7 +381,7 @@ globalThis.transduce = (() => {
     let light = () => {};
 
     function render() {
-      const across = tree.clientWidth >= 600; // steps from left to right; from the top down where it is narrow
+      const across = tree.clientWidth >= 600; // steps from left to right, or downwards on a narrow screen
       const fitting = (tree.clientWidth - 8) / (across ? search.steps.length : search.beam_size);
       const [width, height] = [fitting < (across ? 92 : 72) ? 100 : Math.min(fitting, 112), 46];
       const gap = across ? 20 : 8;
@@ -454,8 +454,8 @@ globalThis.transduce = (() => {
     const table = tableOf({ class: "ranking" }, make("tr", {}, ...heads), body);
     const rest = search.complete.length - listed.length;
     return section("The search",
-      `At each step the ${search.beam_size} best hypotheses stay open (framed); of all that continue them, the ` +
-        `${2 * search.beam_size} best are shown; what is pruned is faint. The thick line leads to the translation.`,
+      `Each step keeps the ${search.beam_size} best hypotheses (framed) and shows their ${2 * search.beam_size} best ` +
+        "continuations; pruned ones are faint. The thick line leads to the translation.",
       told, make("div", { class: "scroll" }, tree), table,
       make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
         (rest > 0 ? `; ${rest} more complete` : "") +
@@ -468,9 +468,9 @@ globalThis.transduce = (() => {
     const parts = all.flatMap((positions) => {
       const { values, largest, source, target } = positions;
       const channels = values[0].length;
-      const told = readout("Point at the picture, or go through it with the arrow keys.");
+      const told = readout("Point at the picture, or use the arrow keys.");
       const side = source.length && target.length ? "source and translation" : source.length ? "source" : "translation";
-      // Sines, which have the even channels, on the left of the cosines: side by side they are hard to see.
+      // Sines (the even channels) to the left of the cosines: interleaved, their patterns are hard to see.
       const order = [...values[0].keys()];
       if (positions.kind === "sinusoidal") order.sort((a, b) => (a % 2) - (b % 2) || a - b);
       const canvas = make("canvas", { tabindex: 0, role: "img",
@@ -512,8 +512,8 @@ globalThis.transduce = (() => {
     });
     const halves = all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "";
     return section(`Positions (${all[0].kind})`,
-      "What is added to the embedding at each position, so that the model knows the order: a row for each position, " +
-        `a column for each channel${halves}; blue is positive, orange negative.`, ...parts);
+      "The vector that is added to each embedding, so that the model knows the order. A row is a position, " +
+        `a column a channel${halves}; blue is positive, orange negative.`, ...parts);
   }
 
   function draw(element, data) {

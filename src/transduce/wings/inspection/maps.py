@@ -1,4 +1,4 @@
-"""What a model attended to while it translated a sentence."""
+"""Record the attention of a model while it translates a sentence."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.inspection.tree import SearchTree, search_tree
 
-BEGIN, END = "↦", "⏎"  # shown for the begin and the end of a sentence
+SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
@@ -30,55 +30,56 @@ class AttentionUse(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """All three; of models without self-attention, those two are None."""
+    """The three uses of attention, and the search; without self-attention, `encoder` and `decoder` are None."""
 
     encoder: AttentionUse | None
     decoder: AttentionUse | None
-    source: AttentionUse  # the decoder's over the source
+    source: AttentionUse  # of the decoder, over the source
     text: str
     translation: Translation
-    search: SearchTree  # that found it
+    search: SearchTree  # the search that found the translation
 
     @property
     def uses(self) -> dict[str, AttentionUse]:
-        """Those that the model has, by name, in the order in which a sentence goes through them."""
+        """The uses that the model has, by name, in the order of computation."""
         uses = {"encoder": self.encoder, "decoder": self.decoder, "source": self.source}
         return {name: use for name, use in uses.items() if use is not None}
 
 
 @torch.inference_mode()
 def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
-    """Translate `text`, then force the translation through the model and keep where each piece looked.
+    """Translate a text, then run the model on the translation and record its attention.
 
-    Raises UserError as a Translator does, for a blank text, and for a kind of model that attends to nothing.
+    Raises UserError as a Translator does, for a blank text, and for a model without attention.
     """
     if not text.strip():
-        raise UserError("A blank sentence has no attention to look at; give one with words.")
+        raise UserError("A blank sentence has no attention. Give a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, config)
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
-    search = search_tree(steps, tokenizer, config, END)
+    search = search_tree(steps, tokenizer, config, SHOWN_EOS)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])
     batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    read = [*tokenizer.source_pieces(source), END]
-    fed, written = [BEGIN, *(pieces := tokenizer.target_pieces(target))], [*pieces, END]
+    source_pieces = [*tokenizer.source_pieces(source), SHOWN_EOS]
+    pieces = tokenizer.target_pieces(target)
+    decoder_input, decoder_output = [SHOWN_BOS, *pieces], [*pieces, SHOWN_EOS]
 
-    def use(wanted: Callable[[str], bool], queries: list[str], keys: list[str]) -> AttentionUse | None:
+    def use(is_layer: Callable[[str], bool], queries: list[str], keys: list[str]) -> AttentionUse | None:
         layers = [
-            torch.cat(record.of(module), dim=2)[0]  # recurrent models ask once for every position
+            torch.cat(record.of(module), dim=2)[0]  # recurrent models attend once per position
             for name, module in model.named_modules()
-            if wanted(name) and record.of(module)
+            if is_layer(name) and record.of(module)
         ]
         return AttentionUse(torch.stack(layers).float().cpu(), queries, keys) if layers else None
 
-    over_source = use(lambda name: name.endswith("source_attention"), written, read)
+    over_source = use(lambda name: name.endswith("source_attention"), decoder_output, source_pieces)
     if over_source is None:
-        raise UserError("This kind of model attends to nothing; there is no attention to show.")
+        raise UserError("This kind of model has no attention to show.")
     return Attention(
-        use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), read, read),
-        use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), fed, fed),
+        use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), source_pieces, source_pieces),
+        use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), decoder_input, decoder_input),
         over_source,
         text,
         translation,

@@ -1,4 +1,4 @@
-"""Pages that need nothing beside themselves: one HTML file, for phone and desk, day and night, offline."""
+"""Self-contained HTML pages, for phone and desktop, light and dark mode, offline."""
 
 import base64
 import hashlib
@@ -8,50 +8,50 @@ from importlib.resources import files
 
 from transduce.wings.inspection.picture import Picture
 
-# What XML forbids, as pictures (␀ ␁ …); a tab and a line feed may stay. Half of a surrogate pair is no character.
-_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
-_PICTURES |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD} | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+# Symbols (␀ ␁ …) for characters that XML forbids, and U+FFFD for lone surrogates; tab and line feed are allowed.
+_SYMBOLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
+_SYMBOLS |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD} | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
 
 DRAW = 'transduce.draw(document.getElementById("drawing"), JSON.parse(document.getElementById("data").textContent));\n'
 
 
 def shown(text: str) -> str:
-    """`text` for HTML and SVG: escaped, and drawable."""
+    """Escape a text for HTML and SVG, with symbols for control characters."""
     return html.escape(drawable(text))
 
 
 def drawable(text: str) -> str:
-    """With pictures of control characters in their stead, and U+FFFD for half a character."""
-    return text.translate(_PICTURES)
+    """Replace control characters by symbols, and lone surrogates by U+FFFD."""
+    return text.translate(_SYMBOLS)
 
 
 def section(heading: str, content: str) -> str:
-    """A part of a page: a heading as text, and its content as HTML; nothing if there is none."""
+    """A section of a page: heading as text, content as HTML; "" without content."""
     return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
 
 
 @cache
 def packaged(name: str) -> str:
-    """A file that lies beside this one."""
+    """Read a file of this folder."""
     return (files("transduce.wings.inspection") / name).read_text(encoding="utf-8")
 
 
 def drawing(picture: Picture) -> str:
-    """What stands in the body of a page for `picture` to be drawn there; `document` brings what draws it."""
-    data = picture.json().replace("<", "\\u003c")  # or a text could end the element that holds it
+    """The HTML element in which the script of `document` draws a picture."""
+    data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
-        '<div id="drawing"><noscript><p>This picture is drawn by the script inside this page; switch scripts on.</p>'
+        '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'
         f'</noscript></div>\n<script type="application/json" id="data">{data}</script>'
     )
 
 
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
-    """A whole page. Nothing is fetched, and no script runs but ours, which is there if the page draws.
+    """A whole page. Its Content-Security-Policy forbids all requests and all scripts but the one that draws pictures.
 
-    title: as text; body: as HTML, from `shown`. inline_styles: whether style attributes, as in matplotlib's
-    drawings, take effect.
+    title: text; body: HTML. draws: include that script. inline_styles: allow style attributes, which matplotlib's
+    drawings have.
     """
-    style = packaged("drawing.css") + STYLE + style
+    style = packaged("drawing.css") + PAGE_STYLE + style
     script = packaged("drawing.js") + DRAW if draws else ""
     styles = "'unsafe-inline'" if inline_styles else _hash(style)
     scripts = _hash(script) if draws else "'none'"
@@ -66,7 +66,7 @@ def document(title: str, body: str, style: str = "", *, draws: bool = False, inl
 
 
 def picture_page(picture: Picture) -> str:
-    """The page of one sentence."""
+    """The page about one sentence."""
     head = (
         f'<header><h1 dir="auto">{shown(picture.source)}</h1><p dir="auto" class="translation">'
         f"{shown(picture.translation)}</p></header>"
@@ -75,7 +75,7 @@ def picture_page(picture: Picture) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a Content-Security-Policy names an inline script or style."""
+    """The hash by which a Content-Security-Policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -97,7 +97,7 @@ PAGE = """<!DOCTYPE html>
 </html>
 """
 
-STYLE = """
+PAGE_STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
 main { max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }

@@ -1,4 +1,4 @@
-"""What there is to draw of one sentence, as JSON: for `drawing.js`, whoever loads it.
+"""The data of one sentence that `drawing.js` draws, as JSON.
 
 n = positions, t = query pieces, s = key pieces.
 """
@@ -13,10 +13,10 @@ from torch import Tensor
 
 from transduce.model.embedding import LearnedPositions
 from transduce.model.seq2seq import Seq2Seq
-from transduce.wings.inspection.maps import BEGIN, Attention, AttentionUse
+from transduce.wings.inspection.maps import SHOWN_BOS, Attention, AttentionUse
 from transduce.wings.inspection.tree import SearchTree
 
-ONE = 1000  # numbers are whole thousandths: half as long as fractions, and 60,000 of them in a page are common
+ONE = 1000  # numbers are integer thousandths: half as long as fractions, and a page often has 60,000
 
 
 @dataclass(frozen=True)
@@ -26,23 +26,23 @@ class Maps:
     use: str  # encoder, decoder, or source: the decoder's over the source
     queries: list[str]
     keys: list[str]
-    weights: list[list[list[list[int]]]]  # thousandths by layer, head, query and key; a query's add up to 1000
+    weights: list[list[list[list[int]]]]  # thousandths by layer, head, query and key; the sum of a query is 1000
 
 
 @dataclass(frozen=True)
 class Positions:
-    """The encodings of a sentence's positions."""
+    """The positional encodings of a sentence."""
 
     kind: str  # sinusoidal or learned
-    source: list[str]  # the pieces that stand there: of the source, and of what the decoder reads
-    target: list[str]  # one of both is empty where each side has encodings of its own
-    largest: float  # that a value can be, or is
+    source: list[str]  # pieces of the source by position; empty if these are encodings of the target only
+    target: list[str]  # pieces that the decoder reads; empty if these are encodings of the source only
+    largest: float  # maximum of the absolute values
     values: list[list[int]]  # thousandths of `largest`, by position and channel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """All that is drawn of a sentence and its translation."""
+    """Everything that is drawn of a sentence and its translation."""
 
     source: str
     translation: str
@@ -50,23 +50,23 @@ class Picture:
     flags: list[str]  # of the translation
     maps: list[Maps]
     search: SearchTree
-    positions: list[Positions]  # empty for models that don't encode them
+    positions: list[Positions]  # empty for models without positional encodings
 
     def json(self) -> str:
-        """The fields by their names, in ASCII."""
+        """The fields as a JSON object, in ASCII."""
         return json.dumps(self, default=vars, separators=(",", ":"))
 
 
-def picture_of(model: Seq2Seq, found: Attention) -> Picture:
-    """What `attention_of` the model found, with its encodings of positions."""
+def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
+    """The picture of what `attention_of` recorded, with the model's positional encodings."""
     return Picture(
-        found.text,
-        found.translation.text,
-        found.translation.score,
-        list(found.translation.flags),
-        [_maps(name, use) for name, use in found.uses.items()],
-        found.search,
-        _positions(model, found.source.keys, [BEGIN, *found.source.queries[:-1]]),
+        recorded.text,
+        recorded.translation.text,
+        recorded.translation.score,
+        list(recorded.translation.flags),
+        [_maps(name, use) for name, use in recorded.uses.items()],
+        recorded.search,
+        _positions(model, recorded.source.keys, [SHOWN_BOS, *recorded.source.queries[:-1]]),
     )
 
 
@@ -75,9 +75,9 @@ def _maps(name: str, use: AttentionUse) -> Maps:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(…, s) that add up to 1 -> whole numbers that add up to 1000, none of them off by a whole one.
+    """Weights (…, s) with a sum of 1 -> integers with a sum of 1000, each off by less than one.
 
-    The largest remainders are rounded up, so that what is 0 stays 0.
+    The largest remainders are rounded up, so 0 stays 0.
     """
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
@@ -87,21 +87,22 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def _positions(model: Seq2Seq, read: list[str], fed: list[str]) -> list[Positions]:
-    """Sinusoids are the same on both sides, learned encodings are not."""
+def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
+    """The encodings: one table for both sides if sinusoidal, two if learned."""
     source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
     if source is None or target is None:
         return []
     if isinstance(source, LearnedPositions):
         return [
-            _encodings("learned", read, [], source(0, len(read))),
-            _encodings("learned", [], fed, target(0, len(fed))),
+            _encodings("learned", source_pieces, [], source(0, len(source_pieces))),
+            _encodings("learned", [], target_pieces, target(0, len(target_pieces))),
         ]
-    return [_encodings("sinusoidal", read, fed, source(0, max(len(read), len(fed))))]
+    length = max(len(source_pieces), len(target_pieces))
+    return [_encodings("sinusoidal", source_pieces, target_pieces, source(0, length))]
 
 
 def _encodings(kind: str, source: list[str], target: list[str], table: Tensor) -> Positions:
-    """table (n, d_model)."""
+    """The encodings of a table (n, d_model)."""
     largest = table.abs().max().item()
     values = (table.double() * (ONE / largest)).round().long()
     return Positions(kind, source, target, largest, values.tolist())

@@ -1,4 +1,4 @@
-"""Attention by matplotlib: pictures for papers."""
+"""Pictures of attention maps for papers, by matplotlib."""
 
 import re
 import textwrap
@@ -15,12 +15,12 @@ from torch import Tensor
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.system.journal import say
-from transduce.tokens.tokenizer import SPACE
+from transduce.tokens.vocabulary import SPACE
 from transduce.wings.inspection.maps import AttentionUse
 from transduce.wings.inspection.page import drawable
 
-PIXELS = 12_000  # of the longer side of a picture, at most
-TITLES = {
+MAX_PIXELS = 12_000  # of the longer side of a picture
+USE_TITLES = {
     "encoder": "self-attention of the encoder",
     "decoder": "self-attention of the decoder",
     "source": "attention over the source",
@@ -29,20 +29,20 @@ METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"Creati
 
 
 class Map(NamedTuple):
-    """One map and what stands above it."""
+    """A map and its title."""
 
     title: str
     weights: Tensor  # (t, s)
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and a head, numbered from 1, 0: of all; a row for each layer, or their mean alone.
+    """The maps of a layer and a head, numbered from 1 (0: all), in a row per layer; or only their mean.
 
-    Raises UserError if there is no such layer or head.
+    Raises UserError if the model has no such layer or head.
     """
     for name, number, count in zip(("layer", "head"), (layer, head), use.weights.shape[:2], strict=True):
         if not 0 <= number <= count:
-            raise UserError(f"There is no {name} {number}: it is from 1 to {count}, or 0 for all.")
+            raise UserError(f"The model has no {name} {number}. Choose 1 to {count}, or 0 for all.")
     layers, heads = (
         [n - 1] if n else range(count) for n, count in zip((layer, head), use.weights.shape[:2], strict=True)
     )
@@ -53,12 +53,12 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """The maps, by default all, as a picture of the kind that the suffix says, .png, .svg or .pdf."""
+    """Draw maps, by default all, to a file whose suffix names the format: .png, .svg or .pdf."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
-    alone = rows == columns == 1  # larger then
+    alone = rows == columns == 1  # drawn larger
     size = max(1.6, (0.24 if alone else 0.16) * max(len(use.queries), len(use.keys)))
-    # Text in SVG stays text, in PDF it is of the kind that publishers take; the same picture gives the same file.
+    # SVG keeps text as text, PDF embeds the fonts that publishers require; the same picture gives the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "transduce", "pdf.fonttype": 42}):
         figure = Figure(figsize=(size * columns + 1, size * rows + 1), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -68,16 +68,16 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
             labelsize=8 if alone else 5
         )
         figure.suptitle(textwrap.fill(drawable(title), 100 if columns > 2 else 50), fontsize=9, parse_math=False)
-        dpi = min(300 if alone else 150, PIXELS // max(figure.get_size_inches()))
-        with warnings.catch_warnings(record=True, action="always") as heard:
+        dpi = min(300 if alone else 150, MAX_PIXELS // max(figure.get_size_inches()))
+        with warnings.catch_warnings(record=True, action="always") as caught:
             save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
-    lacking = {chr(int(code)) for each in heard for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
-    if lacking and path.suffix != ".svg":  # which leaves text to who shows it
-        say(f"Matplotlib's font lacks {''.join(sorted(lacking))}; {path} has boxes instead. An .svg has the text.")
+    missing = {chr(int(code)) for each in caught for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
+    if missing and path.suffix != ".svg":  # the viewer chooses the font of an .svg
+        say(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. An .svg keeps the text.")
 
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
-    """Write a picture of the kind that the suffix says, whole or not at all; raises UserError if that can't be."""
+    """Write a figure atomically in the format of the suffix; raises UserError if it can't be written."""
     with write_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 

@@ -1,4 +1,4 @@
-"""The report of a training: one HTML page that needs nothing beside itself, for phone and desk, day and night."""
+"""The report of a training: a self-contained HTML page."""
 
 import difflib
 import re
@@ -12,13 +12,14 @@ from transduce.system.files import write_text
 from transduce.wings.inspection.page import document, drawing, section, shown
 from transduce.wings.inspection.picture import Picture
 
-EAST = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, written without spaces
-MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
-UNIT = re.compile(rf"(?:[{EAST}]|[{MARKS}]|[^\s{EAST}{MARKS}]+)\s*")  # what is compared: words, signs, characters
+EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
+PUNCTUATION_MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
+# A word, a punctuation mark or an East Asian character, with the white space behind it.
+COMPARED_UNIT = re.compile(rf"(?:[{EAST_ASIAN}]|[{PUNCTUATION_MARKS}]|[^\s{EAST_ASIAN}{PUNCTUATION_MARKS}]+)\s*")
 
 
 class Example(NamedTuple):
-    """One sentence, what the model made of it, and what a person wrote."""
+    """A sentence, the model's translation, and the reference."""
 
     source: str
     translation: str
@@ -26,7 +27,7 @@ class Example(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Something that the reader can do next."""
+    """A suggested command, and its purpose."""
 
     purpose: str
     command: str
@@ -34,36 +35,36 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What a report page says; what is empty is left out."""
+    """The content of a report; empty parts are left out."""
 
     title: str
     summary: str  # one sentence
-    facts: Sequence[tuple[str, str]] = ()  # what, how much
+    facts: Sequence[tuple[str, str]] = ()  # names and values
     scores: Sequence[Score] = ()
     curve: str = ""  # SVG, from `learning_curve`
-    picture: Picture | None = None  # of one sentence
+    picture: Picture | None = None  # of the attention and search of one sentence
     examples: Sequence[Example] = ()
     next_steps: Sequence[Step] = ()
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write the page; raises UserError if that can't be done."""
+    """Write the page; raises UserError if it can't be written."""
     sections = [
         section("Scores", _scores(report.scores)),
         section("Facts", _facts(report.facts)),
         section("Learning curve", _figure(report.curve)),
         section("Sentences", _examples(report.examples)),
-        section("One sentence from the inside", _picture(report.picture)),
-        section("What to do next", _next_steps(report.next_steps)),
+        section("Inside the model", _picture(report.picture)),
+        section("Next steps", _next_steps(report.next_steps)),
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
     body, draws = "\n".join([head, *sections]), report.picture is not None
-    write_text(path, document(report.title, body, STYLE, draws=draws, inline_styles=bool(report.curve)))
+    write_text(path, document(report.title, body, REPORT_STYLE, draws=draws, inline_styles=bool(report.curve)))
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
-    """Both texts as HTML, the words marked in which they differ."""
-    units, others = UNIT.findall(text), UNIT.findall(other)
+    """Both texts as HTML, with the differing words marked."""
+    units, others = COMPARED_UNIT.findall(text), COMPARED_UNIT.findall(other)
     matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
     marked = ["", ""]
     for change, a, b, c, d in matcher.get_opcodes():
@@ -83,7 +84,7 @@ def _scores(scores: Sequence[Score]) -> str:
         for score in scores
     )
     signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
-    note = "Below each score the range in which 95 % of bootstrap resamples lie."
+    note = "Below each score: the range of 95 % of the bootstrap resamples."
     return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
 
 
@@ -121,7 +122,7 @@ def _next_steps(steps: Sequence[Step]) -> str:
     return f"<ul>{items}</ul>" if steps else ""
 
 
-STYLE = """
+REPORT_STYLE = """
 h2 { margin-bottom: .8rem; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); gap: .8rem; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem;

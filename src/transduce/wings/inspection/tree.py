@@ -1,7 +1,4 @@
-"""The tree that a beam search grew: what every step looked at, kept and pruned, and what was complete in the end.
-
-c = continuations that a step looked at, best first.
-"""
+"""The tree of a beam search: the continuations that every step considered, kept and pruned, and the complete ones."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,17 +9,17 @@ from transduce.config.schema import EOS, DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.tokens.tokenizer import Tokenizer
 
-Fate = Literal["kept", "complete", "pruned", "left"]  # left: still open when nothing open could win any more
+Fate = Literal["kept", "complete", "pruned", "left"]  # left: open when the search ended
 
 
 @dataclass(frozen=True)
 class Node:
-    """A continuation of one token; its place in its step is its rank."""
+    """A continuation by one token; its index in its step is its rank."""
 
     piece: str
     token: int
-    parent: int  # its place in the step before; -1: the beginning
-    log_prob: float  # of the hypothesis up to here
+    parent: int  # index in the previous step; -1: the beginning
+    log_prob: float  # of the hypothesis up to this token
     fate: Fate
 
 
@@ -33,13 +30,13 @@ class Complete:
     text: str
     score: float  # log_prob / length penalty
     log_prob: float
-    length: int  # tokens, EOS counted; its end is a node of that step
-    place: int  # of that node in its step
+    length: int  # tokens with EOS; its end is a node of the step with this number, from 1
+    place: int  # index of that node in its step
 
 
 @dataclass(frozen=True)
 class SearchTree:
-    """All that a search saw of one sentence."""
+    """Everything that the search of one sentence considered."""
 
     beam_size: int
     length_penalty: float
@@ -56,18 +53,18 @@ class SearchTree:
 
 
 def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str) -> SearchTree:
-    """What a search of one sentence chose from; `end` is shown where a hypothesis ends."""
+    """The tree of the search of one sentence; `end` is the piece shown for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
     tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
-    found = [
+    finished = [
         Complete("", score, steps[step][place].log_prob, step + 1, place)
         for step, expansion in enumerate(expansions)
         for place, score in enumerate(expansion.ended[0].tolist())
         if score > -math.inf
     ]
-    found.sort(key=lambda complete: -complete.score)  # stable, as the search is: of equal ones the first
-    texts = tokenizer.decode([tree.path(complete) for complete in found])
-    return replace(tree, complete=[replace(each, text=text) for each, text in zip(found, texts, strict=True)])
+    finished.sort(key=lambda complete: -complete.score)  # stable: of equal scores the first, as in the search
+    texts = tokenizer.decode([tree.path(complete) for complete in finished])
+    return replace(tree, complete=[replace(each, text=text) for each, text in zip(finished, texts, strict=True)])
 
 
 def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> Iterator[list[Node]]:
@@ -85,5 +82,5 @@ def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> I
             for place in range(len(tokens))
         ]
         nodes = map(Node, pieces, tokens, parents, log_probs, fates)
-        yield [node for node in nodes if node.log_prob > -math.inf]  # what is impossible stands at the end
+        yield [node for node in nodes if node.log_prob > -math.inf]  # impossible continuations come last
         kept_before = kept

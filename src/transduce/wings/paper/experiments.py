@@ -1,8 +1,7 @@
-"""Trainings that a table is made of: each in a folder of its own, so that they add up over time.
+"""The trainings behind a table: each in a folder of its own, so that they accumulate over several starts.
 
-folder/NAME/seed-1/ is a run as `transduce train` leaves it, with .experiment.json, which says by which revisions of the
-code it was made, with which options, and of which files. A figure is read from its run each time; without the run there
-is none.
+folder/NAME/seed-1/ is a run as `transduce train` leaves it. Its .experiment.json holds the revisions of the code that
+made it, its options, and the hashes of its files. Every figure is read from its run.
 """
 
 import json
@@ -24,18 +23,18 @@ from transduce.training.distributed import refuse_several
 from transduce.training.run import train
 
 RECORD = ".experiment.json"
-FILES = ("data.corpora", "data.valid", "data.test")
-KEPT = 1  # of files that `kept` writes; to be raised when what they hold is computed in another way
-# Student's t that 95 % lie below in size, for 1 to 10 degrees of freedom
-QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
+CACHE_VERSION = 1  # of the files of `cached`; raise it when their figures are computed differently
+# Student's t, two-sided at 5 %, for 1 to 10 degrees of freedom
+T_QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 RESOLVED = (
-    "A difference is resolved if Welch's t test finds it at 5 %, with the spread of the seeds: of twenty rows that do "
-    "not differ, one is called so by chance."
+    "A difference is resolved if Welch's t test over the seeds is significant at 5 %. By chance, that is so for one of "
+    "twenty rows that do not differ."
 )
 
 
 class Experiment(NamedTuple):
-    """A training to be repeated with several seeds."""
+    """A training, repeated with several seeds."""
 
     name: str
     options: Mapping[str, Any]
@@ -58,15 +57,15 @@ class Result(NamedTuple):
         return f"{self.folder}, by {self.revision}: {scores}, {self.seconds / 60:.1f} minutes"
 
     def as_json(self) -> dict[str, Any]:
-        """For the data of a table."""
+        """The run as an entry of a table's JSON."""
         return {**self._asdict(), "folder": str(self.folder)}
 
 
 class Figure(NamedTuple):
-    """A figure over seeds."""
+    """Mean and standard deviation over seeds."""
 
-    mean: float  # nan of none
-    deviation: float  # between seeds; nan for one
+    mean: float  # nan without runs
+    deviation: float  # nan for one run
     seeds: int
 
     def __str__(self) -> str:
@@ -76,16 +75,16 @@ class Figure(NamedTuple):
 
 
 def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: Path, minutes: float) -> bool:
-    """Make or continue runs, the first seed of all experiments first, until all are there or the minutes are used up.
+    """Train the runs until all are finished or the minutes are over; return whether all are finished.
 
-    A run that is cut short is saved and goes on the next time; one that can't be trained does not keep the others from
-    it. Returns whether all are there. Raises UserError in the end for those, and at once for a second experiment that
-    can't begin for the same reason, or a run that was made with other options than its experiment has now;
-    KeyboardInterrupt if the user stops it.
+    The first seed of all experiments comes first. An interrupted run is saved and resumed by the next call. If a run
+    can't be trained, the others are trained before UserError is raised. UserError is raised at once if a second
+    experiment can't begin for the same reason, or if a run was made with other options than its experiment has now.
+    Raises KeyboardInterrupt if the user interrupts the training.
     """
     refuse_several("transduce reproduce")
     until, failures = time.monotonic() + 60 * minutes, list[Path]()
-    hopeless = dict[str, str]()  # experiments that can't begin, and why
+    unstartable = dict[str, str]()  # experiments that can't begin -> the reason
     runs = [
         (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
     ]
@@ -93,26 +92,26 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     finished = [(out / MANIFEST).exists() for *_, out in runs]
     for (*_, out), record, done in zip(runs, records, finished, strict=True):
         if done and record is None:
-            raise UserError(f"{out} holds a model without {RECORD}, so that no table can have made it; move it away.")
+            raise UserError(f"{out} holds a model without {RECORD}, so it is no run of a table. Move it away.")
     begun = sum(record is not None and not done for record, done in zip(records, finished, strict=True))
     say(f"{sum(finished)} of {len(runs)} runs are finished, {begun} begun.")
     for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
-        if done or experiment.name in hopeless:
+        if done or experiment.name in unstartable:
             continue
         if time.monotonic() >= until:
             return False
         _write_record(experiment, seed, record, out)
         say(f"{experiment.name}, seed {seed}: {out}")
-        # One that has begun has its text, which may lie elsewhere now.
-        left_out = FILES[:2] if record and (out / model_folder.DATA).is_dir() else ()
+        # A run that has begun has a copy of its text, whose files may have moved.
+        left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
         try:
             result = train({**known, "train.seed": seed}, out, until=until)
         except UserError as error:
             if not (out / model_folder.CONFIG).exists():
-                if str(error) in hopeless.values():
+                if str(error) in unstartable.values():
                     raise
-                hopeless[experiment.name] = str(error)
+                unstartable[experiment.name] = str(error)
             say(str(error))
             failures.append(out)
             continue
@@ -121,20 +120,20 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
                 raise KeyboardInterrupt
             return False
     if failures:
-        raise UserError(f"No model could be trained in {', '.join(map(str, failures))}; the reason stands above.")
+        raise UserError(f"No model could be trained in {', '.join(map(str, failures))}. The reasons are above.")
     return True
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """The finished runs of an experiment, by seed; raises UserError if one was made with other options."""
-    found = []
+    """The finished runs of an experiment, sorted by seed; raises UserError if one was made with other options."""
+    finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
         if record is None or not (out / MANIFEST).exists() or out.name != f"seed-{record['seed']}":
-            continue  # another one is a copy that somebody has put aside
+            continue  # not finished, or a copy under another name
         metrics = json.loads((out / model_folder.METRICS).read_text(encoding="utf-8"))
         scores = {score["name"]: score["value"] for score in metrics.get("test", {}).get("scores", [])}
-        found.append(
+        finished.append(
             Result(
                 out,
                 " and ".join(record["revisions"]),
@@ -146,19 +145,19 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
                 metrics["parameters"],
             )
         )
-    return sorted(found, key=lambda result: result.seed)
+    return sorted(finished, key=lambda result: result.seed)
 
 
-def refuse_varied(given: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raises UserError if an option is given that the rows of a table, each given by its options, differ in."""
+def check_not_varied(options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise UserError if `options` sets an option in which the rows of a table differ."""
     rows = list(rows)
-    for name in given:
+    for name in options:
         if any(row.get(name) != rows[0].get(name) for row in rows):
-            raise UserError(f"{name} is what rows of the table differ in; leave it out.")
+            raise UserError(f"The rows of the table differ in {name}. Leave the option out.")
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """What a run was started with, if it was; an experiment without files has what its own options allow."""
+    """The record of a run, or None if it has not begun; raises UserError for options other than the experiment's."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -166,13 +165,13 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
     for name in sorted(names):
         if was.get(name) != now.get(name):
-            what = "other files" if name in FILES else f"{name} = {was.get(name)}, now it would be {now.get(name)}"
-            raise UserError(f"{out} was made with {what}; give the same options and files as then, or another --out.")
+            what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
+            raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
     return record
 
 
 def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Written at every start; a revision that goes on with what another began is named beside it."""
+    """Write the record at every start; it lists every revision of the code that trained the run."""
     before = record["revisions"] if record else []
     after = before if revision() in before else [*before, revision()]
     out.mkdir(parents=True, exist_ok=True)
@@ -180,21 +179,21 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON gives it back, with the contents of files instead of their names."""
-    found = {name: value for name, value in options.items() if name not in FILES}
-    for name in FILES:
+    """The options as JSON returns them, with hashes in place of file names."""
+    hashed = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+    for name in FILE_OPTIONS:
         if name == "data.corpora" and name in options:
-            found[name] = [
+            hashed[name] = [
                 {**corpus, "files": [_content(file) for file in corpus["files"]]} for corpus in options[name]
             ]
         elif name in options:
-            found[name] = [_content(file) for file in options[name]]
-    plain: dict[str, Any] = json.loads(to_json(found))
+            hashed[name] = [_content(file) for file in options[name]]
+    plain: dict[str, Any] = json.loads(to_json(hashed))
     return plain
 
 
 def _content(file: str) -> str:
-    """The hash of a file, or of the manifest of a prepared folder; raises UserError if there is none."""
+    """The hash of a file, or of the manifest of a prepared corpus; raises UserError if it can't be read."""
     path = Path(file) / MANIFEST if Path(file).is_dir() else Path(file)
     try:
         state = path.stat()
@@ -204,31 +203,31 @@ def _content(file: str) -> str:
 
 
 @lru_cache
-def _hash(path: Path, _size: int, _modified: int) -> str:  # which another file of that name has not
+def _hash(path: Path, _size: int, _modified: int) -> str:  # the size and time distinguish another file of that name
     return digest(path)
 
 
-def kept(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """What was computed from files, read from `path` for as long as none of them has changed, computed otherwise."""
-    made_of = [str(KEPT), *(_content(str(file)) for file in files)]
+def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
+    """Figures computed from files: read from `path` if none of the files has changed, else computed and written."""
+    made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
         if known.pop("made_of") == made_of:
             return {name: math.nan if value is None else value for name, value in known.items()}
-    found = dict(compute())
+    figures = dict(compute())
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, to_json({**found, "made_of": made_of}))
-    return found
+    write_text(path, to_json({**figures, "made_of": made_of}))
+    return figures
 
 
 def figure(values: Sequence[float]) -> Figure:
-    """Mean and deviation over seeds."""
+    """The mean and standard deviation of some values."""
     deviation = statistics.stdev(values) if len(values) > 1 else math.nan
     return Figure(statistics.fmean(values) if values else math.nan, deviation, len(values))
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """To the first, and whether it is resolved (RESOLVED); empty if one of them has no run."""
+    """The difference to `first` as text, and whether it is resolved (RESOLVED); "" if one of them has no run."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -238,20 +237,20 @@ def difference(figure: Figure, first: Figure) -> str:
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ, by Welch's t test at 5 %; None with one seed, or without any spread."""
+    """Whether two means differ, by Welch's t test at 5 %; None for a single seed or zero deviation."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]
     degrees = sum(squares) ** 2 / sum(
         square**2 / (each.seeds - 1) for square, each in zip(squares, (one, other), strict=True)
     )
-    quantile = QUANTILES[min(int(degrees), len(QUANTILES)) - 1]
+    quantile = T_QUANTILES[min(int(degrees), len(T_QUANTILES)) - 1]
     return abs(one.mean - other.mean) > quantile * math.sqrt(sum(squares))
 
 
 @cache
 def revision() -> str:
-    """The version of the code, and its commit where it is a checkout: at first asked, for later ones are not loaded."""
+    """The version of the code, and the commit of a checkout at the first call: the code that runs is not reloaded."""
     root = Path(__file__).parents[4]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if not (root / ".git").exists():

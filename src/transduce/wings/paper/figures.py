@@ -1,4 +1,4 @@
-"""What the paper says of positions, learning rates and the scale of dot products, computed and drawn."""
+"""The paper's claims about positions, learning rates and the scale of dot products, computed and drawn."""
 
 import math
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from transduce.model.embedding import sinusoids
 from transduce.training.schedule import learning_rate
 from transduce.wings.inspection.plots import save
 
-SAMPLES, KEYS = 200, 64  # of queries; that each of them meets
+NUM_QUERIES, NUM_KEYS = 200, 64
 
 
 def wavelengths(d_model: int) -> list[float]:
-    """Of the sine and cosine of each pair of channels, in positions: from 2 pi to 10000 * 2 pi (section 3.5)."""
+    """The wavelength of each pair of channels, in positions: from 2 pi to 10000 * 2 pi (section 3.5)."""
     return [2 * math.pi * 10000 ** (2 * pair / d_model) for pair in range(d_model // 2)]
 
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
-    """(d_model, d_model) M, with PE(pos + offset) = PE(pos) M for every pos: a rotation of each pair (section 3.5)."""
+    """The matrix M (d_model, d_model) with PE(pos + offset) = PE(pos) M: a rotation of each pair (section 3.5)."""
     matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
     for pair, wavelength in enumerate(wavelengths(d_model)):
         angle = 2 * math.pi * offset / wavelength
@@ -41,25 +41,25 @@ def shift_error(offset: int, d_model: int, length: int) -> float:
 
 
 class Scale(NamedTuple):
-    """Of dot products of random vectors of width d_k (footnote 4 of section 3.2.1)."""
+    """Statistics of dot products of random vectors of width d_k (footnote 4 of section 3.2.1)."""
 
     d_k: int
-    variance: float  # of q k, whose components have variance 1
+    variance: float  # of q k, for components of variance 1
     gradient: float  # norm of the derivative of softmax(q k) with respect to the scores, mean over queries
     gradient_scaled: float  # of softmax(q k / sqrt(d_k))
 
 
 def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:
-    """Variance of q k, and what is left of the gradient of its softmax, for each width."""
+    """The variance of q k and the gradient of its softmax, for each width."""
     generator = torch.Generator().manual_seed(seed)
-    found = []
+    scales = []
     for d_k in widths:
-        q = torch.randn(SAMPLES, 1, d_k, generator=generator)
-        k = torch.randn(SAMPLES, d_k, KEYS, generator=generator)
+        q = torch.randn(NUM_QUERIES, 1, d_k, generator=generator)
+        k = torch.randn(NUM_QUERIES, d_k, NUM_KEYS, generator=generator)
         scores = (q @ k)[:, 0]
         norms = [_softmax_gradient(scores), _softmax_gradient(scores / math.sqrt(d_k))]
-        found.append(Scale(d_k, scores.var().item(), *norms))
-    return found
+        scales.append(Scale(d_k, scores.var().item(), *norms))
+    return scales
 
 
 def _softmax_gradient(scores: Tensor) -> float:
@@ -70,7 +70,7 @@ def _softmax_gradient(scores: Tensor) -> float:
 
 
 def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
-    """The table of positions, and the wavelengths of its channels."""
+    """Draw the table of positions and the wavelengths of its channels."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[2, 1])
     image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
@@ -83,7 +83,7 @@ def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
 
 
 def draw_schedules(path: Path, steps: int = 20_000) -> None:
-    """Equation 3 for several widths and warm-ups."""
+    """Draw equation 3 for several widths and warm-ups."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
@@ -97,7 +97,7 @@ def draw_schedules(path: Path, steps: int = 20_000) -> None:
 
 
 def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
-    """Variance and gradients against d_k."""
+    """Draw variance and gradients against d_k."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     widths = [scale.d_k for scale in scales]
@@ -106,7 +106,7 @@ def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
     left.set(xlabel="d_k", title="variance of q k")
     right.semilogx(widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)")
     right.semilogx(widths, [scale.gradient_scaled for scale in scales], marker="o", label="softmax(q k / √d_k)")
-    right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {KEYS} keys", ylim=(0, None))
+    right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {NUM_KEYS} keys", ylim=(0, None))
     for axes in (left, right):
         axes.legend(frameon=False)
         axes.grid(alpha=0.3)

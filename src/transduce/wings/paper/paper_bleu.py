@@ -1,7 +1,7 @@
-"""BLEU as the paper's authors counted it: on text tokenised as for Moses, with compounds split at hyphens.
+"""BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
-It is the figure of tensor2tensor's get_ende_bleu.sh, up to two points above sacreBLEU's on the same output: never
-compare the two (docs/paper/bleu.md).
+This is the figure of tensor2tensor's get_ende_bleu.sh. It is up to two points above sacreBLEU's on the same output: do
+not compare the two (docs/paper/bleu.md).
 """
 
 import re
@@ -30,20 +30,20 @@ def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]
 
 
 def split_compounds(text: str) -> str:
-    """Rock-Konzert becomes Rock ##AT##-##AT## Konzert."""
+    """Split words at hyphens: Rock-Konzert becomes Rock ##AT##-##AT## Konzert."""
     return COMPOUND.sub(r"\1 ##AT##-##AT## \2", text)
 
 
 def moses_tokenizer(language: str) -> Any:
-    """A function from text to Moses' tokens, separated by blanks.
+    """A function from text to Moses tokens, separated by blanks.
 
-    Raises UserError for a language that the paper has no BLEU for, and where sacremoses is missing.
+    Raises UserError for a language that the paper has no BLEU for, and if sacremoses is not installed.
     """
     if language not in LANGUAGES:
         raise UserError(f"The paper has BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
     try:
         from sacremoses import MosesTokenizer
     except ImportError:
-        raise UserError("The BLEU of the paper needs another package: pip install sacremoses.") from None
+        raise UserError("The BLEU of the paper needs sacremoses. Install it: pip install sacremoses.") from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

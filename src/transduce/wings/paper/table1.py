@@ -1,4 +1,4 @@
-"""Table 1 of the paper: what a layer costs, how much of it is sequential, how far apart positions are; measured.
+"""Table 1 of the paper, measured: cost of a layer, sequential operations, and path lengths between positions.
 
 n = length, d = width, k = kernel, r = neighbourhood.
 """
@@ -14,25 +14,27 @@ from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from transduce.config.schema import ModelConfig
-from transduce.model.variants import make_attention
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.wings.inspection.plots import save
+from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
 from transduce.wings.paper.tables import Table
 
-KERNEL, NEIGHBOURHOOD, HEADS = 3, 64, 8
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 REPEATS = 3
-WIDTH = 512
+TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
-FITTED = 4  # longest lengths that the exponents are fitted to
-WIDTHS = (64, 128, 256, 512, 1024)  # of the crossings
-TIMED_DEPTH = 3  # layers below the one that is timed: a dilated convolution looks 27 positions apart there
-COUNTED = (128, 256, 512)  # lengths at which operations and paths are counted
-HEADINGS = (
+NUM_FITTED = 4  # the exponents are fitted to the longest lengths
+CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
+TIMED_DEPTH = 3  # layers below the timed one: its dilated convolution reads positions 27 apart
+COUNTED_LENGTHS = (128, 256, 512)  # for counting operations and paths
+TABLE1_HEADINGS = (
     "layer",
     "complexity",
     "sequential",
@@ -47,15 +49,11 @@ HEADINGS = (
 
 
 class Claim(NamedTuple):
-    """A row of the table.
+    """A row of the table; the paper prints four, the other kinds of convolution are in its section 4."""
 
-    The paper prints four; that contiguous convolutions need n / k layers where dilated ones need log_k n, and what
-    separable ones cost, stands in section 4.
-    """
-
-    complexity: str  # per layer
-    sequential: str  # operations
-    path: str  # longest between two positions
+    complexity: str  # of a layer
+    sequential: str  # sequential operations
+    path: str  # maximum path length between two positions
 
 
 CLAIMS = {
@@ -68,82 +66,16 @@ CLAIMS = {
 }
 
 
-class SelfAttention(nn.Module):
-    """Over all positions, or those less than `window` away: a neighbourhood of r = 2 * window."""
-
-    def __init__(self, d: int, window: int = 0):
-        super().__init__()
-        config = ModelConfig(d_model=d, num_heads=min(HEADS, d), window=window)
-        self.attention = make_attention(config, to_self=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
-        return self.attention(x, self.attention.project(x))
-
-
-class Recurrence(nn.Module):
-    """An LSTM, as one call for speed or step by step to be looked at."""
-
-    def __init__(self, d: int):
-        super().__init__()
-        self.rnn = nn.LSTM(d, d, batch_first=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
-        return self.rnn(x)[0]
-
-    def by_steps(self, x: Tensor) -> Tensor:
-        """The same, one call a position."""
-        outputs, hidden = [], None
-        for step in x.split(1, dim=1):
-            y, hidden = self.rnn(step, hidden)
-            outputs.append(y)
-        return torch.cat(outputs, dim=1)
-
-
-class Convolution(nn.Module):
-    """Over each position and KERNEL - 1 before it, `dilation` apart; in two parts if separable.
-
-    One-sided, as a decoder's: then k^depth for a dilation reaches every position in log_k n layers.
-    """
-
-    def __init__(self, d: int, dilation: int = 1, separable: bool = False):
-        super().__init__()
-        self.padding = dilation * (KERNEL - 1)
-        self.conv = nn.Conv1d(d, d, KERNEL, dilation=dilation, groups=d if separable else 1, bias=not separable)
-        self.point = nn.Linear(d, d) if separable else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
-        padded = F.pad(x.transpose(1, 2), (self.padding, 0))
-        return self.point(self.conv(padded).transpose(1, 2))
-
-
-def layer(name: str, d: int, depth: int = 0) -> nn.Module:
-    """A layer of the table by its name; depth: its number in a stack, from 0, which decides its dilation."""
-    match name:
-        case "self-attention":
-            return SelfAttention(d)
-        case "restricted self-attention":
-            return SelfAttention(d, NEIGHBOURHOOD // 2)
-        case "recurrent":
-            return Recurrence(d)
-        case "convolutional, dilated":
-            return Convolution(d, KERNEL**depth)
-        case _:
-            return Convolution(d, separable=name.startswith("separable"))
-
-
 class Cost(NamedTuple):
-    """Of one layer, forward, for one sentence."""
+    """The cost of one layer, forward, for one sentence."""
 
     n: int
-    seconds: float  # the best of a few
-    megabytes: float  # more than before, at the peak
+    seconds: float  # minimum of a few runs
+    megabytes: float  # by which peak memory rose
 
 
 def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
-    """Time and memory of a layer over growing lengths, in a process of its own."""
+    """Measure time and memory of a layer for growing lengths, in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure, name, lengths, d).result()
 
@@ -166,7 +98,7 @@ def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The p of the power law values ~ sizes^p that fits best on logarithmic scales; nan without two points."""
+    """The exponent p of the power law values ~ sizes^p, fitted on logarithmic scales; nan for fewer than two points."""
     points = [(math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0]
     if len(points) < 2:
         return math.nan
@@ -175,7 +107,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def sequential_operations(name: str, n: int, d: int = 16) -> int:
-    """Operations that must wait for one another: the longest chain in the graph that autograd has of the layer."""
+    """Operations that can't run in parallel: the longest chain in autograd's graph of the layer."""
     module = layer(name, d)
     x = torch.randn(1, n, d, requires_grad=True)
     forward: Callable[[Tensor], Tensor] = module.by_steps if isinstance(module, Recurrence) else module
@@ -183,7 +115,7 @@ def sequential_operations(name: str, n: int, d: int = 16) -> int:
 
 
 def _depth(root: object) -> int:
-    """The longest path from the root of a graph of autograd."""
+    """The length of the longest path from the root of an autograd graph."""
     depths: dict[object, int] = {}
     stack = [(root, False)]
     while stack:
@@ -198,9 +130,9 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """Layers until the last output depends on the first input, times the steps that a signal takes through each."""
+    """Layers until the last output depends on the first input, times the steps of a signal through each layer."""
     torch.manual_seed(1)
-    # In double precision: a signal through a hundred convolutions is smaller than anything that float32 can hold.
+    # In float64: the signal through a hundred convolutions is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
     y, depth = x, 0
     while True:
@@ -212,29 +144,29 @@ def path_length(name: str, n: int, d: int = 8) -> int:
 
 
 def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
-    """The length from which on self-attention of width d takes longer than recurrence; inf if it never does."""
+    """The length above which self-attention of width d is slower than recurrence; inf if it never is."""
     attention, recurrence = (measure(name, lengths, d) for name in ("self-attention", "recurrent"))
     return where_one(lengths, [one.seconds / other.seconds for one, other in zip(attention, recurrence, strict=True)])
 
 
 def table(folder: Path) -> Table:
-    """The paper's claims with our measurements, and table1.png in `folder`; some minutes."""
+    """Measure the table, which takes some minutes, and draw table1.png in `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
         say(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
-        costs[name] = measure(name, LENGTHS, WIDTH)
-    for d in WIDTHS:
-        say(f"Measuring where self-attention stops being cheaper than recurrence, d = {d:,}")
+        costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
+    for d in CROSSING_WIDTHS:
+        say(f"Measuring the length at which self-attention becomes slower than recurrence, d = {d:,}")
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []
     for name, claim in CLAIMS.items():
-        longest = costs[name][-FITTED:]
+        longest = costs[name][-NUM_FITTED:]
         sizes = [cost.n for cost in longest]
         time_exponent = exponent(sizes, [cost.seconds for cost in longest])
         memory_exponent = exponent(sizes, [cost.megabytes for cost in longest])
-        operations = [sequential_operations(name, n) for n in COUNTED]
-        paths = [path_length(name, n) for n in COUNTED]
+        operations = [sequential_operations(name, n) for n in COUNTED_LENGTHS]
+        paths = [path_length(name, n) for n in COUNTED_LENGTHS]
         rows.append(
             [
                 name,
@@ -254,42 +186,42 @@ def table(folder: Path) -> Table:
                 "measured": [cost._asdict() for cost in costs[name]],
                 "time_exponent": time_exponent,
                 "memory_exponent": memory_exponent,
-                "lengths_counted": COUNTED,
+                "lengths_counted": COUNTED_LENGTHS,
                 "sequential_operations": operations,
                 "path_lengths": paths,
             }
         )
     text = "; ".join(f"d = {d}: n = {n:,.0f}" for d, n in crossings.items())
     notes = (
-        "Complexity, sequential, path: what is claimed. The paper has one row for convolutions; that contiguous ones "
-        "need n / k layers where dilated ones need log_k n, and what separable ones cost, stands in its section 4.",
-        f"Measured: one layer forward, one sentence, one CPU thread, d = {WIDTH}, k = {KERNEL}, r = {NEIGHBOURHOOD}; "
-        f"the exponents fit n = {LENGTHS[-FITTED]:,} to {LENGTHS[-1]:,}, where times and memory are taken. "
-        "Sequential operations: the longest chain of operations in the graph of the layer; path: layers until the "
-        "last output depends on the first input (found from the derivative), times the steps through a recurrent "
-        f"layer; both at n = {', '.join(map(str, COUNTED))}. Attention has projections, n d^2 that the claim leaves "
-        "out, and is fused: it never forms the n x n weights, so that its memory grows with n alone.",
-        f"Self-attention stops being cheaper than recurrence (an LSTM) at {text}; the paper: at n = d.",
+        "Complexity, sequential, path: the paper's claims. Its table has one row for convolutions; its section 4 "
+        "distinguishes contiguous (n / k layers), dilated (log_k n layers) and separable ones.",
+        f"Measured: one layer forward, one sentence, one CPU thread, d = {TIMED_WIDTH}, k = {KERNEL}, "
+        f"r = {NEIGHBOURHOOD}; the exponents are fitted to n = {LENGTHS[-NUM_FITTED]:,} to {LENGTHS[-1]:,}. Operations "
+        "in sequence: the longest chain of operations in the layer's graph. Path length: layers until the derivative "
+        "of the last output with respect to the first input is not 0, times the steps through a recurrent layer. Both "
+        f"at n = {', '.join(map(str, COUNTED_LENGTHS))}. Attention has projections of n d^2, which the claim omits. "
+        "It is fused and never forms the n x n weights, so its memory grows with n.",
+        f"Self-attention becomes slower than recurrence (an LSTM) at {text}; in the paper at n = d.",
     )
-    found = {"layers": data, "crossings": crossings}
-    return Table("table1", "Table 1: layers compared", HEADINGS, rows, notes, found, pictures=("table1.png",))
+    figures = {"layers": data, "crossings": crossings}
+    return Table("table1", "Table 1: layers compared", TABLE1_HEADINGS, rows, notes, figures, pictures=("table1.png",))
 
 
 def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) -> None:
-    """Time and memory against length, and where self-attention and recurrence cost the same."""
+    """Draw time and memory against length, and the lengths at which self-attention and recurrence cost the same."""
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     times, memory, line = figure.subplots(1, 3)
     for name, measured in costs.items():
         lengths = [cost.n for cost in measured]
         times.loglog(lengths, [cost.seconds for cost in measured], marker="o", markersize=3, label=name)
         memory.loglog(lengths, [max(cost.megabytes, 0.1) for cost in measured], marker="o", markersize=3)
-    times.set(xlabel="n", ylabel="seconds", title=f"time of a layer, d = {WIDTH}")
+    times.set(xlabel="n", ylabel="seconds", title=f"time of a layer, d = {TIMED_WIDTH}")
     times.legend(frameon=False, fontsize=8)
     memory.set(xlabel="n", ylabel="MB", title="peak memory")
     finite = {d: n for d, n in crossings.items() if math.isfinite(n)}
     line.loglog(list(finite), list(finite.values()), marker="o", label="measured")
-    line.loglog(WIDTHS, WIDTHS, linestyle=":", label="n = d")
-    line.set(xlabel="d", ylabel="n", title="self-attention costs what recurrence does")
+    line.loglog(CROSSING_WIDTHS, CROSSING_WIDTHS, linestyle=":", label="n = d")
+    line.set(xlabel="d", ylabel="n", title="self-attention as slow as recurrence")
     line.legend(frameon=False)
     for axes in (times, memory, line):
         axes.grid(alpha=0.3)
@@ -297,7 +229,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """Where the ratio reaches 1 for good, interpolated on logarithmic scales."""
+    """The length from which on the ratio stays above 1, interpolated on logarithmic scales."""
     above = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not above:
         return float(lengths[0])
@@ -310,13 +242,11 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Bytes of this process at its peak. Linux's getrusage counts the parent process in, so /proc comes first."""
+    """Peak memory of this process in bytes; on Linux, getrusage would include the process that started it."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
-        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.") from None
+    if resource is None:
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

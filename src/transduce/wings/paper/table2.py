@@ -1,4 +1,4 @@
-"""Table 2 of the paper: what translations cost and how good they are, as printed, and the arithmetic behind it."""
+"""Table 2 of the paper: quality of translation and cost of training, as printed, recomputed, and of runs here."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,16 @@ from transduce.wings.paper.experiments import (
     Experiment,
     Figure,
     Result,
+    cached,
+    check_not_varied,
     difference,
     figure,
-    kept,
-    refuse_varied,
     results,
 )
 from transduce.wings.paper.table3 import BASE, BIG
 from transduce.wings.paper.tables import Table
 
-HEADINGS = (
+TABLE2_HEADINGS = (
     "model",
     "BLEU en-de",
     "BLEU en-fr",
@@ -40,12 +40,12 @@ HEADINGS = (
     "minutes",
     "params (10^6)",
 )
-GPUS, GPU, TFLOPS = 8, "P100", 9.5  # what one of them sustains in single precision (footnote 5 of the paper)
-TARGET_TOKENS = 25_000  # of an update, and as many source tokens
+GPUS, GPU, TFLOPS = 8, "P100", 9.5  # sustained by one GPU in single precision (footnote 5 of the paper)
+TARGET_TOKENS = 25_000  # in an update; as many source tokens
 
 
 class Published(NamedTuple):
-    """A row: newstest2014; None where the cell is empty."""
+    """A printed row, for newstest2014; None: an empty cell."""
 
     name: str
     bleu_de: float | None
@@ -54,7 +54,7 @@ class Published(NamedTuple):
     flops_fr: float | None
 
 
-ROWS = (
+PRINTED_RESULTS = (
     Published("ByteNet", 23.75, None, None, None),
     Published("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
     Published("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
@@ -69,7 +69,7 @@ ROWS = (
 
 
 class Training(NamedTuple):
-    """How long the paper trained (section 5.2)."""
+    """A training of the paper (section 5.2)."""
 
     model: ModelConfig
     steps: int
@@ -83,18 +83,18 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """Floating-point operations as the paper estimates them: time times GPUs times what one of them sustains."""
+    """Floating-point operations as the paper estimates them: time x GPUs x operations a second of a GPU."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Those of the model's matrix products in the same training, for sentences of `length` tokens on both sides."""
+    """Floating-point operations of the model's matrix products, for sentences of `length` tokens on both sides."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
-BUDGET = 1e14  # floating-point operations of each of our trainings
-LENGTH = 17  # tokens of a sentence, on either side, for the arithmetic
-SHARED: dict[str, Any] = {
+TRAINING_FLOPS = 1e14  # of every run here
+SENTENCE_TOKENS = 17  # assumed length of a sentence, on both sides
+SHARED_OPTIONS: dict[str, Any] = {
     "data.vocab_size": 6000,
     "data.max_tokens": 2048,
     "model.d_model": 256,
@@ -107,7 +107,7 @@ SHARED: dict[str, Any] = {
     "train.save_every": 100,
     "train.validate_every": 500,
 }
-FAMILIES: dict[str, dict[str, Any]] = {
+COMPARED_FAMILIES: dict[str, dict[str, Any]] = {
     "Transformer": {"model.num_encoder_layers": 3, "model.num_decoder_layers": 3},
     "recurrent (GNMT)": {
         "model.kind": "recurrent",
@@ -136,8 +136,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-class Ours(NamedTuple):
-    """What a row of ours costs and gives: a family's mean over seeds, or the sum of an ensemble's members."""
+class Measured(NamedTuple):
+    """A row of runs here: a family's mean over seeds, or an ensemble with the summed costs of its members."""
 
     bleu: Figure
     flops: float
@@ -145,63 +145,69 @@ class Ours(NamedTuple):
     parameters: int
 
 
-def experiments(given: Mapping[str, Any]) -> list[Experiment]:
-    """One for each family: the same text, pieces, batches, and floating-point operations.
+def experiments(own: Mapping[str, Any]) -> list[Experiment]:
+    """An experiment per family, all with the same text, vocabulary, batches and floating-point operations.
 
-    Raises UserError if something is given that families differ in.
+    Raises UserError if `own` sets an option in which families differ.
     """
-    refuse_varied(given, FAMILIES.values())
-    found = []
-    for name, own in FAMILIES.items():
-        options = {**SHARED, **own, **given}
+    check_not_varied(own, COMPARED_FAMILIES.values())
+    planned = []
+    for name, family in COMPARED_FAMILIES.items():
+        options = {**SHARED_OPTIONS, **family, **own}
         shape = {option: value for option, value in options.items() if option.startswith("model.")}
         model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
-        steps = max(1, round(BUDGET / per_target_token(model, LENGTH, LENGTH) / options["data.max_tokens"]))
-        found.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
-    return found
+        steps = max(
+            1,
+            round(
+                TRAINING_FLOPS / per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) / options["data.max_tokens"]
+            ),
+        )
+        planned.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
+    return planned
 
 
-def table(given: Mapping[str, Any], folder: Path) -> Table:
-    """The paper's rows, its arithmetic and the model's own, and the means of the runs that `folder` holds."""
+def table(own: Mapping[str, Any], folder: Path) -> Table:
+    """The paper's rows, its arithmetic and that of the models, and the means of the runs in `folder`."""
     cells = []
-    for row in ROWS:
+    for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
         cells.append([row.name, *published, *[""] * 5])
-    data: dict[str, Any] = {"published": [row._asdict() for row in ROWS], "arithmetic": [], "runs": []}
+    data: dict[str, Any] = {"published": [row._asdict() for row in PRINTED_RESULTS], "arithmetic": [], "runs": []}
     notes = []
     for name, training in TRAININGS.items():
-        printed, own = as_printed(training), of_the_model(training)
+        printed, counted = as_printed(training), of_the_model(training)
         notes.append(
             f"{name}: {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = "
             f"{printed:.2g}; the matrix products of the same training ({training.steps:,} updates of "
-            f"{TARGET_TOKENS:,} target tokens) are {own:.2g}, {own / printed:.0%} of it."
+            f"{TARGET_TOKENS:,} target tokens) are {counted:.2g}, {counted / printed:.0%} of it."
         )
-        data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": own})
-    runs = {name: results(each, folder) for name, each in zip(FAMILIES, experiments(given), strict=True)}
-    ours = {name: _mean(each) for name, each in runs.items()}
-    first, trained = ours["Transformer"], sum(map(bool, runs.values()))
-    there = f"{trained} of {len(runs)} families" if 1 < trained < len(runs) else "all families"
+        data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": counted})
+    runs = {name: results(each, folder) for name, each in zip(COMPARED_FAMILIES, experiments(own), strict=True)}
+    measured = {name: _mean(each) for name, each in runs.items()}
+    first, trained = measured["Transformer"], sum(map(bool, runs.values()))
+    members_of = f"{trained} of {len(runs)} families" if 1 < trained < len(runs) else "all families"
     ensembles = {
         "Transformer, ensemble of its seeds": runs["Transformer"],
-        f"{there}, ensemble of their first seeds": [each[0] for each in runs.values() if each],
+        f"{members_of}, ensemble of their first seeds": [each[0] for each in runs.values() if each],
     }
     for name, members in ensembles.items():
-        ours[name] = _together(name, members, folder, given.get("data.test", ())) if len(members) > 1 else None
-    cells += [_row(name, own, first) for name, own in ours.items()]
+        test = own.get("data.test", ())
+        measured[name] = _ensemble(name, members, folder, test) if len(members) > 1 else None
+    cells += [_row(name, row, first) for name, row in measured.items()]
     for name, each in runs.items():
         data["runs"] += [{"family": name, **run.as_json()} for run in each]
-    notes.append("The paper prints one figure of FLOPs for both languages of the Transformer.")
+    notes.append("The paper prints one figure of FLOPs for both language pairs of the Transformer.")
     notes.append(
-        f"Here: the families on the text that was given, with the same pieces, batches, search and about {BUDGET:.0e} "
-        "operations of training each; BLEU of the test text, mean and deviation over seeds, and the difference to "
-        "the Transformer. Ensembles: the cost of all members, and the BLEU of the mean of their probabilities. – : not "
-        "yet run."
+        "Here: runs of each family on the same text, with the same vocabulary, batches and search, and about "
+        f"{TRAINING_FLOPS:.0e} operations of training. BLEU of the test text, mean and deviation over seeds, and the "
+        "difference to the Transformer. Ensembles: the cost of all members, and the BLEU of the mean of their "
+        "probabilities. – : not yet run."
     )
     notes.append(RESOLVED)
     return Table(
         "table2",
         "Table 2: translation, quality and cost",
-        HEADINGS,
+        TABLE2_HEADINGS,
         cells,
         notes,
         data,
@@ -209,40 +215,42 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
     )
 
 
-def _row(name: str, own: Ours | None, first: Ours | None) -> list[str]:
-    if own is None:
+def _row(name: str, row: Measured | None, first: Measured | None) -> list[str]:
+    if row is None:
         return [f"here: {name}", *[""] * 5, "–", "", "", ""]
-    other = difference(own.bleu, first.bleu) if first and own is not first else ""
-    cost = _power(own.flops), str(own.bleu), other, f"{own.minutes:.1f}", f"{own.parameters / 1e6:.1f}"
-    return [f"here: {name}", *[""] * 4, *cost]
+    change = difference(row.bleu, first.bleu) if first and row is not first else ""
+    costs = _power(row.flops), str(row.bleu), change, f"{row.minutes:.1f}", f"{row.parameters / 1e6:.1f}"
+    return [f"here: {name}", *[""] * 4, *costs]
 
 
-def _mean(runs: Sequence[Result]) -> Ours | None:
-    """Of a family's runs, if there are any."""
+def _mean(runs: Sequence[Result]) -> Measured | None:
+    """The mean of a family's runs, if any."""
     if not runs:
         return None
     flops, minutes = figure([_flops(run) for run in runs]).mean, figure([run.seconds / 60 for run in runs]).mean
-    return Ours(figure([run.bleu for run in runs]), flops, minutes, runs[0].parameters)
+    return Measured(figure([run.bleu for run in runs]), flops, minutes, runs[0].parameters)
 
 
-def _together(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Ours:
-    """Of an ensemble of runs; its BLEU is kept in a file. test: where its text lies now; empty: where it lay then."""
+def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
+    """An ensemble of runs, whose BLEU is cached in a file. test: files to score on; empty: those of the runs."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:
-        say(f"Translating with {len(runs)} models together: {path.stem}")
+        say(f"Translating with an ensemble of {len(runs)} models: {path.stem}")
         models = load_models([run.folder for run in runs])
         data, decode = models[0].config.data, models[0].config.decode
         pairs = list(read_pairs(test or data.test, (data.source, data.target)))
         return {"bleu": evaluate(models, pairs, decode, tokenize=data.bleu_tokenize).scores[0].value}
 
-    bleu = kept(path, [run.folder / name for run in runs for name in (MANIFEST, RECORD)], translate)["bleu"]
+    bleu = cached(path, [run.folder / name for run in runs for name in (MANIFEST, RECORD)], translate)["bleu"]
     minutes = sum(run.seconds for run in runs) / 60
-    return Ours(figure([bleu]), sum(map(_flops, runs)), minutes, sum(run.parameters for run in runs))
+    return Measured(figure([bleu]), sum(map(_flops, runs)), minutes, sum(run.parameters for run in runs))
 
 
 def _flops(run: Result) -> float:
-    return run.target_tokens * per_target_token(model_folder.read_config(run.folder).model, LENGTH, LENGTH)
+    return run.target_tokens * per_target_token(
+        model_folder.read_config(run.folder).model, SENTENCE_TOKENS, SENTENCE_TOKENS
+    )
 
 
 def _slug(name: str) -> str:

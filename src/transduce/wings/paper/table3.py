@@ -1,4 +1,4 @@
-"""Table 3 of the paper: variations on the Transformer, with its figures and ours."""
+"""Table 3 of the paper: variations on the Transformer, as printed and of runs here."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from transduce.wings.paper.experiments import (
     RESOLVED,
     Experiment,
     Result,
+    check_not_varied,
     difference,
     figure,
-    refuse_varied,
     results,
 )
 from transduce.wings.paper.tables import Table
@@ -27,8 +27,8 @@ BASE = ModelConfig()
 BIG = replace(BASE, d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
 
 
-SCALE = 4  # our runs have a quarter of the paper's widths
-TRAINING = {  # of our runs: 30,000 pairs are learnt by heart in more
+WIDTH_DIVISOR = 4  # runs here have a quarter of the paper's widths
+TRAINING_OPTIONS = {  # of the runs here; more updates would overfit 30,000 pairs
     "data.max_tokens": 2048,
     "data.vocab_size": 6000,
     "train.steps": 1200,
@@ -39,11 +39,11 @@ TRAINING = {  # of our runs: 30,000 pairs are learnt by heart in more
     "train.validate_every": 400,
     "train.patience": 0,
 }
-SHAPE = (  # of ModelConfig, what the rows vary or the size of a corpus would decide
+SHAPE_FIELDS = (  # of ModelConfig: varied by the rows, or else chosen by the size of the corpus
     *("num_encoder_layers", "num_decoder_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
     *("dropout", "positions"),
 )
-HEADINGS = (
+TABLE3_HEADINGS = (
     "",
     "changes",
     "params, paper (10^6)",
@@ -54,42 +54,42 @@ HEADINGS = (
     "BLEU, our runs",
     "difference to base",
 )
-NOTES = (
+TABLE3_NOTES = (
     "The paper: newstest2013 English to German, perplexity per word piece. Parameters here: one matrix for both "
-    'embeddings and the output, 37,000 pieces. What remains is the vocabulary: with 41,000 pieces, not "about 37,000", '
-    "every row but the last comes out as printed to the last digit; the big model's 213 million fit 35,000 to 36,000.",
-    f"Our runs: a {SCALE}th of the widths (d_model, d_ff, d_k, d_v), numbers of heads and layers as in the row, on the "
-    "text that was given, all with as many updates; perplexity of the validation text, BLEU of the test text; mean and "
+    "embeddings and the output, and 37,000 pieces. The remaining difference is the vocabulary: with 41,000 pieces "
+    "every row but the last matches the paper to the last digit; the big model's 213 million match 35,000 to 36,000.",
+    f"Our runs: widths (d_model, d_ff, d_k, d_v) divided by {WIDTH_DIVISOR}, heads and layers as in the row, all on "
+    "the same text with the same number of updates. Perplexity of the validation text, BLEU of the test text, mean and "
     "deviation over seeds. – : not yet run.",
     RESOLVED,
 )
 
 
 class Printed(NamedTuple):
-    """What the paper prints of a row: newstest2013, English to German."""
+    """The printed figures of a row, for newstest2013, English to German."""
 
     perplexity: float  # per word piece
     bleu: float
-    parameters: float | None = None  # millions; None where the cell is empty
+    parameters: float | None = None  # millions; None: an empty cell
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table."""
+    """A row of the table."""
 
     group: str
-    changes: str  # as the table writes them
+    changes: str  # as printed
     model: ModelConfig
     printed: Printed
     train: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """For folders."""
+        """The name of the row's folder."""
         return f"{self.group} {self.changes}".strip().replace(" ", "-").replace("=", "")
 
 
-ROWS = (
+VARIATIONS = (
     Row("base", "", BASE, Printed(4.92, 25.8, 65)),
     Row("A", "h=1 d_k=512 d_v=512", replace(BASE, num_heads=1, d_k=512, d_v=512), Printed(5.29, 24.9)),
     Row("A", "h=4 d_k=128 d_v=128", replace(BASE, num_heads=4, d_k=128, d_v=128), Printed(5.00, 25.5)),
@@ -101,7 +101,12 @@ ROWS = (
     Row("C", "N=4", replace(BASE, num_encoder_layers=4, num_decoder_layers=4), Printed(5.19, 25.3, 50)),
     Row("C", "N=8", replace(BASE, num_encoder_layers=8, num_decoder_layers=8), Printed(4.88, 25.5, 80)),
     Row("C", "d_model=256 d_k=32 d_v=32", replace(BASE, d_model=256, d_k=32, d_v=32), Printed(5.75, 24.5, 28)),
-    Row("C", "d_model=1024 d_k=128 d_v=128", replace(BASE, d_model=1024, d_k=128, d_v=128), Printed(4.66, 26.0, 168)),
+    Row(
+        "C",
+        "d_model=1024 d_k=128 d_v=128",
+        replace(BASE, d_model=1024, d_k=128, d_v=128),
+        Printed(4.66, 26.0, 168),
+    ),
     Row("C", "d_ff=1024", replace(BASE, d_ff=1024), Printed(5.12, 25.4, 53)),
     Row("C", "d_ff=4096", replace(BASE, d_ff=4096), Printed(4.75, 26.2, 90)),
     Row("D", "P_drop=0.0", replace(BASE, dropout=0.0), Printed(5.77, 24.6)),
@@ -114,12 +119,12 @@ ROWS = (
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """Millions of parameters of the row's model, by default with the paper's vocabulary of 37,000."""
+    """Millions of parameters of the row's model, by default with the paper's 37,000 pieces."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 
 def scaled(model: ModelConfig, factor: int) -> ModelConfig:
-    """The same variation of a base model whose widths are smaller by `factor`; numbers of heads and layers stay."""
+    """The model with all widths divided by `factor`, and as many heads and layers."""
     return replace(
         model,
         d_model=model.d_model // factor,
@@ -129,27 +134,27 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
     )
 
 
-def experiment(row: Row, given: Mapping[str, Any]) -> Experiment:
-    """The row's training, scaled down, on the text that `given` names."""
-    small = scaled(row.model, SCALE)
-    shape = {f"model.{name}": getattr(small, name) for name in SHAPE}
-    return Experiment(f"table3/{row.name}", {**TRAINING, **shape, **row.train, **given})
+def experiment(row: Row, own: Mapping[str, Any]) -> Experiment:
+    """The row's training, scaled down, with `own` options and text."""
+    small = scaled(row.model, WIDTH_DIVISOR)
+    shape = {f"model.{name}": getattr(small, name) for name in SHAPE_FIELDS}
+    return Experiment(f"table3/{row.name}", {**TRAINING_OPTIONS, **shape, **row.train, **own})
 
 
-def experiments(given: Mapping[str, Any]) -> list[Experiment]:
-    """One for each row; raises UserError if something is given that rows differ in."""
-    refuse_varied(given, [experiment(row, {}).options for row in ROWS])
-    return [experiment(row, given) for row in ROWS]
+def experiments(own: Mapping[str, Any]) -> list[Experiment]:
+    """An experiment per row; raises UserError if `own` sets an option in which rows differ."""
+    check_not_varied(own, [experiment(row, {}).options for row in VARIATIONS])
+    return [experiment(row, own) for row in VARIATIONS]
 
 
-def table(given: Mapping[str, Any], folder: Path) -> Table:
-    """The paper's rows, our parameters, and the means of the runs that `folder` holds, drawn in table3.png."""
-    found = {row.name: results(one, folder) for row, one in zip(ROWS, experiments(given), strict=True)}
-    base = figure([run.bleu for run in found["base"]])
+def table(own: Mapping[str, Any], folder: Path) -> Table:
+    """The paper's rows, parameters counted here, and the means of the runs in `folder`, drawn in table3.png."""
+    runs_of = {row.name: results(one, folder) for row, one in zip(VARIATIONS, experiments(own), strict=True)}
+    base = figure([run.bleu for run in runs_of["base"]])
     cells, data = [], []
-    made_by = [str(run) for row in ROWS for run in found[row.name]]
-    for row in ROWS:
-        runs = found[row.name]
+    made_by = [str(run) for row in VARIATIONS for run in runs_of[row.name]]
+    for row in VARIATIONS:
+        runs = runs_of[row.name]
         perplexity, bleu = figure([run.perplexity for run in runs]), figure([run.bleu for run in runs])
         millions = parameters(row)
         printed = row.printed
@@ -174,15 +179,24 @@ def table(given: Mapping[str, Any], folder: Path) -> Table:
                 "runs": [run.as_json() for run in runs],
             }
         )
-    pictures = ("table3.png",) if found["base"] and len(made_by) > len(found["base"]) else ()
+    pictures = ("table3.png",) if runs_of["base"] and len(made_by) > len(runs_of["base"]) else ()
     for name in pictures:
-        draw(folder / name, found)
-    return Table("table3", "Table 3: variations on the Transformer", HEADINGS, cells, NOTES, data, made_by, pictures)
+        draw(folder / name, runs_of)
+    return Table(
+        "table3",
+        "Table 3: variations on the Transformer",
+        TABLE3_HEADINGS,
+        cells,
+        TABLE3_NOTES,
+        data,
+        made_by,
+        pictures,
+    )
 
 
-def draw(path: Path, found: Mapping[str, Sequence[Result]]) -> None:
-    """What each variation changes, in the paper and in our runs, by name; there must be runs of the base model."""
-    base, *rows = [row for row in ROWS if found[row.name]]
+def draw(path: Path, runs_of: Mapping[str, Sequence[Result]]) -> None:
+    """Draw the effect of each variation, printed and of the runs here, which must include the base model."""
+    base, *rows = [row for row in VARIATIONS if runs_of[row.name]]
     picture = Picture(figsize=(10, 0.8 + 0.28 * len(rows)), layout="constrained")
     perplexity, bleu = picture.subplots(1, 2, sharey=True)
     measures: tuple[tuple[Axes, Callable[[Printed | Result], float], str], ...] = (
@@ -190,7 +204,7 @@ def draw(path: Path, found: Mapping[str, Sequence[Result]]) -> None:
         (bleu, lambda each: each.bleu, "BLEU, difference"),
     )
     for axes, measure, label in measures:
-        ours = {row.name: figure([measure(run) for run in found[row.name]]) for row in (base, *rows)}
+        ours = {row.name: figure([measure(run) for run in runs_of[row.name]]) for row in (base, *rows)}
         printed = [measure(row.printed) - measure(base.printed) for row in rows]
         means = [ours[row.name].mean - ours[base.name].mean for row in rows]
         spread = [ours[row.name].deviation for row in rows]  # nan draws nothing

@@ -1,4 +1,4 @@
-"""Table 4 of the paper: English constituency parsing, as printed, and our parsers on the trees that are at hand."""
+"""Table 4 of the paper: English constituency parsing, as printed and of parsers trained here."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text
 from transduce.system.journal import say
 from transduce.wings.demo.phrasebook.sampling import split
-from transduce.wings.paper.experiments import FILES, Experiment, figure, kept, results
+from transduce.wings.paper.experiments import FILE_OPTIONS, Experiment, cached, figure, results
 from transduce.wings.paper.tables import Table
 from transduce.wings.parsing.evalb import COLLINS
 from transduce.wings.parsing.parser import Parser, measure
 from transduce.wings.parsing.trees import parse_trees, read_trees
 
-HEADINGS = (
+TABLE4_HEADINGS = (
     "parser",
     "training",
     "F1 printed",
@@ -29,21 +29,21 @@ HEADINGS = (
     "F1, all trees",
     "changed",
 )
-SENTENCES = {"train": 20_000, "valid": 300, "test": 500}  # of the phrasebook
-SHARES = (1, 2, 4, 8)  # the training trees are divided by, for the learning curve
-RECIPE_TREES = 18_951  # that the updates of the recipe are meant for
-BRACKETS = ".brackets.json"
+TRAIN_TREES, VALID_TREES, TEST_TREES = 20_000, 300, 500  # of the phrasebook
+SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree
+RECIPE_TREES = 18_951  # number of trees for which the recipe sets its updates
+SCORES_FILE = ".brackets.json"
 
 
 class Published(NamedTuple):
-    """A row: F1 on section 23 of the Wall Street Journal."""
+    """A printed row: F1 on section 23 of the Wall Street Journal."""
 
     parser: str
     training: str
     f1: float
 
 
-ROWS = (
+PRINTED_PARSERS = (
     Published("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3),
     Published("Petrov et al. (2006)", "WSJ only, discriminative", 90.4),
     Published("Zhu et al. (2013)", "WSJ only, discriminative", 90.4),
@@ -57,38 +57,39 @@ ROWS = (
     Published("Luong et al. (2015)", "multi-task", 93.0),
     Published("Dyer et al. (2016)", "generative", 93.3),
 )
-NOTES = (
-    "Printed: section 23 of the Wall Street Journal. Ours are other trees, so the figures say nothing of each other.",
-    "F1, at most 40 words, complete, errors: as EVALB counts, which leaves out as an error what calls other words "
-    "punctuation than the gold tree does; all trees: with the gold tree's punctuation, so that none is left out. "
-    "Changed: the share of parses that a search without the constraint would have given otherwise.",
+TABLE4_NOTES = (
+    "Printed: section 23 of the Wall Street Journal. The trees here are others, so the figures can't be compared.",
+    "F1, at most 40 words, complete, errors: by EVALB, which excludes a parse as an error if it tags other words as "
+    "punctuation than the gold tree. All trees: with the gold tree's punctuation, so that no parse is excluded. "
+    "Changed: the share of parses that differ from those of a search without the constraint.",
 )
 
 
 class Task(NamedTuple):
-    """Trees to learn from, and trees to be measured on."""
+    """A training on trees, and the gold trees that it is scored on."""
 
     experiment: Experiment
     training: str
     gold: str  # file
 
 
-def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phrasebook: tuple[str, str]) -> list[Task]:
-    """The phrasebook's own trees, and shares of those that were given; their files are written into `folder`.
+def tasks(own: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phrasebook: tuple[str, str]) -> list[Task]:
+    """Tasks on the phrasebook's trees, and on shares of each corpus in `own`; writes their files into `folder`.
 
-    recipe and phrasebook: text and name of the recipes for the one and the other. given: data.corpora with the .mrg
-    files to learn from, each on its own, data.valid and data.test with one for each of them in the same order, and
-    whatever else is set; without data.corpora, the phrasebook alone.
+    recipe, phrasebook: text and name of the recipe for corpora and for the phrasebook. own: data.corpora with one .mrg
+    file per corpus, data.valid and data.test with a file for each of them in the same order, and any other options.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    own = {name: value for name, value in given.items() if name not in FILES}
+    others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     files = _phrasebook(folder)
-    found = [_task("phrasebook", files["train"], files["valid"], files["test"], read_recipe(*phrasebook) | own)]
-    corpora = [file for corpus in given.get("data.corpora", ()) for file in corpus["files"]]
-    valid = given.get("data.valid", ())
-    tests = given.get("data.test") or valid
+    planned = [_task("phrasebook", files["train"], files["valid"], files["test"], read_recipe(*phrasebook) | others)]
+    corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
+    valid = own.get("data.valid", ())
+    tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
-        raise UserError("Give each .mrg file to learn from its own to validate on: --train A --valid B, and --test C.")
+        raise UserError(
+            "Each .mrg file of --train needs one of --valid, and one of --test if any: --train A --valid B --test C."
+        )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
     for file, count in sizes.items():
         if not count:
@@ -96,14 +97,14 @@ def tasks(given: Mapping[str, Any], folder: Path, recipe: tuple[str, str], phras
     names = [Path(file).name.split(".")[0] for file in corpora]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"Runs are named after the files to learn from, of which two are '{name}'; rename one.")
+            raise UserError(f"Two training files are named '{name}', and runs are named after them. Rename one.")
     for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
         for share in SHARES:
             count = len(range(0, sizes[corpus], share))
             trees = _every(share, corpus, folder / f"{name}-{count}.mrg")
-            options = _shortened(read_recipe(*recipe), count) | own
-            found.append(_task(f"{name}-{count}", trees, validation, test, options, f"{name}, {count:,} trees"))
-    return found
+            options = _shortened(read_recipe(*recipe), count) | others
+            planned.append(_task(f"{name}-{count}", trees, validation, test, options, f"{name}, {count:,} trees"))
+    return planned
 
 
 def _task(name: str, train: str, valid: str, test: str, options: Mapping[str, Any], training: str = "") -> Task:
@@ -112,17 +113,17 @@ def _task(name: str, train: str, valid: str, test: str, options: Mapping[str, An
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """With as many updates as fewer trees take: in proportion to the square root of how many there are."""
+    """The options with fewer updates, in proportion to the square root of the number of trees."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 
 
-def table(found: Sequence[Task], folder: Path) -> Table:
-    """The paper's rows, and the scores of the finished runs in `folder`, computed once and kept."""
-    cells = [[row.parser, row.training, f"{row.f1:.1f}", *[""] * 6] for row in ROWS]
-    data: dict[str, Any] = {"published": [row._asdict() for row in ROWS], "runs": []}
+def table(planned: Sequence[Task], folder: Path) -> Table:
+    """The paper's rows, and the scores of the finished runs in `folder`, which are cached."""
+    cells = [[row.parser, row.training, f"{row.f1:.1f}", *[""] * 6] for row in PRINTED_PARSERS]
+    data: dict[str, Any] = {"published": [row._asdict() for row in PRINTED_PARSERS], "runs": []}
     made_by: list[str] = []
-    for task in found:
+    for task in planned:
         made = results(task.experiment, folder)
         made_by += map(str, made)
         runs = [result.folder for result in made]
@@ -135,11 +136,13 @@ def table(found: Sequence[Task], folder: Path) -> Table:
         data["runs"] += [
             {"training": task.training, "folder": str(run), **each} for run, each in zip(runs, scores, strict=True)
         ]
-    return Table("parsing", "Table 4: English constituency parsing", HEADINGS, cells, NOTES, data, made_by)
+    return Table(
+        "parsing", "Table 4: English constituency parsing", TABLE4_HEADINGS, cells, TABLE4_NOTES, data, made_by
+    )
 
 
 def brackets(run: Path, gold_file: str) -> dict[str, float]:
-    """Scores of a finished run on gold trees, kept in the run's folder."""
+    """The scores of a finished run on gold trees, cached in the run's folder."""
 
     def parse() -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
@@ -156,13 +159,13 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
             "changed": changed / len(gold),
         }
 
-    return kept(run / BRACKETS, (gold_file, run / MANIFEST), parse)
+    return cached(run / SCORES_FILE, (gold_file, run / MANIFEST), parse)
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:
-    """Its trees as files; the test sentences put words together that no training sentence does."""
-    training, held_out = split(SENTENCES["train"], SENTENCES["valid"] + SENTENCES["test"], seed=1)
-    parts = {"train": training, "valid": held_out[: SENTENCES["valid"]], "test": held_out[SENTENCES["valid"] :]}
+    """Write the phrasebook's trees; test sentences have combinations of words that are not in training."""
+    training, held_out = split(TRAIN_TREES, VALID_TREES + TEST_TREES, seed=1)
+    parts = {"train": training, "valid": held_out[:VALID_TREES], "test": held_out[VALID_TREES:]}
     files = {}
     for name, examples in parts.items():
         files[name] = str(folder / f"phrasebook.{name}.mrg")
@@ -172,6 +175,6 @@ def _phrasebook(folder: Path) -> dict[str, str]:
 
 
 def _every(share: int, file: str, path: Path) -> str:
-    """A file with each `share`-th tree of another, for the first would be those of a few documents."""
+    """Write every `share`-th tree of a file: the first ones would be from a few documents."""
     write_text(path, "".join(f"{tree}\n" for tree, _ in islice(read_trees(file), 0, None, share)))
     return str(path)

@@ -1,4 +1,4 @@
-"""A table of the paper beside ours: on the screen, as Markdown and as JSON."""
+"""A table of results, written as Markdown and as JSON."""
 
 import platform
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from transduce.wings.paper.experiments import revision
 
 
 class Table(NamedTuple):
-    """Cells as people read them, and the same as data."""
+    """The cells as text, and their data."""
 
-    name: str  # of its files
+    name: str  # of the files
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     data: Any = None  # for JSON
-    runs: Sequence[str] = ()  # that its figures come from; not for the screen
-    pictures: Sequence[str] = ()  # names of files beside it
+    runs: Sequence[str] = ()  # the runs behind the figures; not shown on the screen
+    pictures: Sequence[str] = ()  # names of image files in the same folder
 
     def markdown(self) -> str:
-        """The table as Markdown, with what it was made by."""
+        """The table as Markdown, with the versions that made it."""
         lines = [f"# {self.title}", "", _line(self.headings), _line(["---"] * len(self.headings))]
         lines += [_line(row) for row in self.rows]
         for note in self.notes:
@@ -39,7 +39,7 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
-        """NAME.md and NAME.json in an existing folder; returns their paths, and those of the pictures."""
+        """Write NAME.md and NAME.json into an existing folder; return their paths and those of the pictures."""
         paths = [folder / f"{self.name}.md", folder / f"{self.name}.json"]
         write_text(paths[0], self.markdown())
         write_text(paths[1], to_json(self.data))

@@ -1,7 +1,6 @@
-"""Labelled brackets of parse trees, scored by the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006).
+"""Scores of parse trees by labelled brackets, with the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006).
 
-Parameter files (COLLINS.prm and the like) are read as they are. One tree a line; a line may hold several side by side,
-or none, as a failed parse does.
+A line holds a tree, several trees side by side, or, for a failed parse, none.
 """
 
 import math
@@ -16,21 +15,21 @@ from transduce.wings.parsing.evalb import COLLINS, Parameters
 from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
 
 Status = Literal["valid", "error", "skipped"]
-QUOTES = ("'", '"', "/")  # words that parsers tag as punctuation or not
+QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
 class Row(NamedTuple):
-    """One sentence; only a valid one has counts other than 0."""
+    """The counts of one sentence; 0 unless it is valid."""
 
-    length: int  # words, traces not counted
+    length: int  # words without traces
     status: Status
     matched: int = 0
     gold: int = 0  # brackets
     test: int = 0
     crossing: int = 0
-    words: int = 0  # that the scores are about: punctuation is not
-    tags: int = 0  # right ones
-    reason: str = ""  # of an error
+    words: int = 0  # words that are scored: no punctuation
+    tags: int = 0  # correct tags
+    reason: str = ""  # why it is an error
 
 
 class Summary(NamedTuple):
@@ -46,7 +45,7 @@ class Summary(NamedTuple):
     crossing: int
     words: int
     tags: int
-    complete: int  # sentences without a mistake
+    complete: int  # sentences without an error
     uncrossed: int
     crossed_twice: int  # sentences with at most two crossing brackets
 
@@ -66,7 +65,7 @@ class Summary(NamedTuple):
 
 
 class BracketScores(NamedTuple):
-    """All sentences, and the short ones."""
+    """The scores of all sentences, and of the short ones."""
 
     rows: list[Row]
     all: Summary
@@ -75,13 +74,13 @@ class BracketScores(NamedTuple):
 
 
 def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
-    """Compare two sequences of lines, each a tree; raises UserError for unequal numbers of them, or a bad gold tree."""
+    """Compare parses with gold trees, line by line; raises UserError for unequal lengths or a malformed gold tree."""
     rows = []
     for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
         if one is None or other is None:
             raise UserError(
-                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, the others go on; "
-                "line n of the one must be the parse that line n of the other is compared with."
+                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, before the others. "
+                "Line n must be the parse of the sentence in line n of the gold trees."
             )
         rows.append(compare(one, other, parameters, number))
     short = [row for row in rows if row.length <= parameters.cutoff]
@@ -89,10 +88,10 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 
 
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
-    """The parse, with the gold tag above each word that only one of the two trees calls punctuation.
+    """The parse, with the gold tag for every word that only one of the two trees tags as punctuation.
 
-    EVALB leaves punctuation out, tree by tree, and then calls what has other words an error and counts nothing of it.
-    Both trees are over the same words; traces don't count.
+    EVALB ignores punctuation by each tree's own tags, and excludes a parse as an error if different words remain. Both
+    trees must have the same words; traces don't count.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)
@@ -105,11 +104,11 @@ def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLI
 
 
 def compare(gold_line: str, test_line: str, parameters: Parameters, number: int = 1) -> Row:
-    """One sentence, the `number`-th; raises UserError for a bad gold tree."""
+    """Compare one sentence, line `number`; raises UserError for a malformed gold tree."""
     try:
         gold = _Sentence(gold_line, parameters)
     except MalformedTreeError as error:
-        raise UserError(f"Gold tree {number} is none: {error}.") from None
+        raise UserError(f"Gold tree {number} is malformed: {error}.") from None
     try:
         test = _Sentence(test_line, parameters)
     except MalformedTreeError as error:
@@ -117,7 +116,7 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
     if not test.words:
         return Row(gold.length, "skipped")
     if len(gold.words) != len(test.words):
-        _put_back(gold, test, parameters)
+        _restore_quotes(gold, test, parameters)
     if len(gold.words) != len(test.words):
         return Row(gold.length, "error", reason=f"{len(gold.words)} words in the gold tree, {len(test.words)} here")
     for (word, _), (other, _) in zip(gold.words, test.words, strict=True):
@@ -127,7 +126,7 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
-    """Sums over the valid rows."""
+    """Sum the counts of the valid rows."""
     valid = [row for row in rows if row.status == "valid"]
     return Summary(
         sentences=len(rows),
@@ -154,21 +153,21 @@ class _Bracket:
 
 
 class _Quote(NamedTuple):
-    """A quotation mark, which may have been deleted."""
+    """A quotation mark, which may be deleted."""
 
     word: str
     tag: str
-    before: int  # brackets opened before it
+    before: int  # number of brackets opened before it
     around: list[_Bracket]
 
 
 class _Sentence:
-    """A line as EVALB reads it: words and brackets, with deleted words left out."""
+    """A line as EVALB reads it: brackets, and words without the deleted ones."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
-        self.words: list[tuple[str, str]] = []  # and their tags
-        self.brackets: list[_Bracket] = []  # in the order in which they open
-        self.quotes: list[tuple[int, _Quote]] = []  # and their places among the words
+        self.words: list[tuple[str, str]] = []  # with their tags
+        self.brackets: list[_Bracket] = []  # in order of opening
+        self.quotes: list[tuple[int, _Quote]] = []  # with their index among the words
         self.length = 0
         for tree, _ in parse_trees([line]):
             self._add(tree, parameters)
@@ -186,14 +185,14 @@ class _Sentence:
                 stack += [None, *reversed(node.children)]
             else:
                 self.length += node.label not in parameters.deleted_for_length
-                if node.label in parameters.quotes and node.word in QUOTES:
+                if node.label in parameters.quotes and node.word in QUOTE_WORDS:
                     quote = _Quote(node.word, node.label, len(self.brackets), list(around))
                     self.quotes.append((len(self.words), quote))
                 if node.label not in parameters.deleted:
                     self.words.append((node.word, node.label))
 
-    def put_back(self, number: int) -> None:
-        """Insert a deleted quotation mark as a word after all."""
+    def restore(self, number: int) -> None:
+        """Insert a deleted quotation mark as a word."""
         place, quote = self.quotes[number]
         self.words.insert(place, (quote.word, quote.tag))
         for bracket in self.brackets[quote.before :]:
@@ -204,38 +203,38 @@ class _Sentence:
         self.quotes[number:] = [(index + 1, later) for index, later in self.quotes[number:]]
 
     def counted(self, parameters: Parameters) -> list[_Bracket]:
-        """The brackets that count, without function tags."""
-        found = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
-        return [bracket for bracket in found if not parameters.deletes(bracket.label)]
+        """The brackets that are scored, without function tags."""
+        brackets = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
+        return [bracket for bracket in brackets if not parameters.deletes(bracket.label)]
 
 
-def _put_back(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Where one tree's quotation mark is deleted and the other's is not, for it has another tag, count it in both."""
+def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
+    """Restore a quotation mark that is deleted in only one of the trees because its tag differs."""
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):
             one, other = gold.quotes[first][1].tag, test.quotes[second][1].tag
             if gold.quotes[first][0] == place and one != other:
                 if one in parameters.deleted and other not in parameters.deleted:
-                    gold.put_back(first)
+                    gold.restore(first)
                 elif other in parameters.deleted and one not in parameters.deleted:
-                    test.put_back(second)
+                    test.restore(second)
 
 
 def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:
     golds, tests = gold.counted(parameters), test.counted(parameters)
-    left = list(tests)
+    unmatched = list(tests)
     for bracket in golds:
-        for other in left:
+        for other in unmatched:
             same_span = bracket.start == other.start and bracket.end == other.end
             if same_span and (not parameters.labelled or parameters.same_label(bracket.label, other.label)):
-                left.remove(other)
+                unmatched.remove(other)
                 break
     tags = (parameters.same_label(one, other) for (_, one), (_, other) in zip(gold.words, test.words, strict=True))
     return Row(
         length=gold.length,
         status="valid",
-        matched=len(tests) - len(left),
+        matched=len(tests) - len(unmatched),
         gold=len(golds),
         test=len(tests),
         crossing=sum(any(_cross(bracket, other) for bracket in golds) for other in tests),

@@ -8,29 +8,29 @@ from transduce.text.plain import read_lines, without_byte_order_mark
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a parameter file says; the defaults are those of COLLINS.prm, the usual one for the Wall Street Journal.
+    """The parameters of scoring; by default those of COLLINS.prm, the usual file for the Wall Street Journal.
 
-    (With the other names that roots go by: no label, ROOT, S1.)
+    The default also deletes roots with other labels: none, ROOT and S1.
     """
 
     labelled: bool = True
-    cutoff: int = 40  # words of a short sentence
+    cutoff: int = 40  # maximum words of a short sentence
     deleted: frozenset[str] = frozenset(("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", "."))
     deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
-    quotes: frozenset[str] = frozenset()  # tags of a word in QUOTES that may be put back, see `_put_back`
+    quotes: frozenset[str] = frozenset()  # tags of quotation marks that may be restored, see `brackets._restore_quotes`
     equal_labels: frozenset[tuple[str, str]] = frozenset((("ADVP", "PRT"),))
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
     def same_label(self, one: str, other: str) -> bool:
-        """Whether two labels, or tags, count as the same."""
+        """Whether two labels, or tags, count as equal."""
         return one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
 
     def same_word(self, one: str, other: str) -> bool:
-        """Whether two words count as the same."""
+        """Whether two words count as equal."""
         return one == other or (one, other) in self.equal_words or (other, one) in self.equal_words
 
     def deletes(self, label: str) -> bool:
-        """Whether brackets with this label don't count."""
+        """Whether brackets with this label are ignored."""
         return any(self.same_label(label, deleted) for deleted in self.deleted)
 
 
@@ -38,10 +38,10 @@ COLLINS = Parameters()
 
 
 def read_parameters(file: str) -> Parameters:
-    """A parameter file of EVALB; raises UserError that names file and line."""
+    """Read a parameter file; raises UserError that names file and line."""
     sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
-    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # the last two change no score
+    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # DEBUG and MAX_ERROR change no score
     for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
         if line.startswith("#") or len(line.strip()) < 3:
             continue
@@ -54,7 +54,9 @@ def read_parameters(file: str) -> Parameters:
             numbers[name] = int(values[0])
         else:
             known = ", ".join([*sets, *pairs, *numbers])
-            raise UserError(f"{file}, line {number}: '{line.strip()}' is no parameter of EVALB ({known}).")
+            raise UserError(
+                f"{file}, line {number}: '{line.strip()}' is no parameter of EVALB. The parameters are {known}."
+            )
     return Parameters(
         labelled=bool(numbers["LABELED"]),
         cutoff=numbers["CUTOFF_LEN"],

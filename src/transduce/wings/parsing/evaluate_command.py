@@ -27,7 +27,7 @@ def evaluate_trees(
     json: bool,
     assignments: Sequence[str],
 ) -> None:
-    """MODEL GOLD, or with `hypothesis` (a tree a line) GOLD alone; as `transduce evaluate` has them."""
+    """Score parses by brackets: arguments MODEL GOLD, or GOLD and `hypothesis`, as of `transduce evaluate`."""
     from transduce.wings.parsing.brackets import score_brackets
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
@@ -40,7 +40,7 @@ def evaluate_trees(
     measured = None
     if hypothesis:
         if output or ensemble or assignments:
-            raise UserError("--hypothesis scores what is there: leave out --output, --ensemble and section.key=value.")
+            raise UserError("--hypothesis scores a finished file: leave out --output, --ensemble, section.key=value.")
         scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
@@ -48,7 +48,7 @@ def evaluate_trees(
 
         if output:
             check_output(output, [arguments[-1]])
-        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # which no parse has
+        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # no parse has them
         models = load_models([arguments[0], *ensemble])
         parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
         measured = measure(parser, gold, parameters)
@@ -89,6 +89,6 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
             print(f"tree {number}: {row.reason}")
     if measured:
         agreed = _shown(measured.agreed.all.figures["F1"])
-        print(f"With the gold trees' punctuation, so that no tree is left out: F1 {agreed}.")
+        print(f"With the gold trees' punctuation, so that no parse is excluded: F1 {agreed}.")
         share = measured.changed / len(scores.rows)
         print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

@@ -23,17 +23,17 @@ def parse(
     ensemble: Files = (),
     assignments: Assignments = (),
 ) -> None:
-    """Write the constituency tree of every sentence, one a line; a blank line stays blank.
+    """Parse sentences into constituency trees, one per line; a blank line stays blank.
 
-    The words of a sentence are separated by blanks, punctuation too, as in treebanks. The tree is always well-formed.
+    Words and punctuation must be separated by blanks, as in treebanks. Every tree is well-formed.
 
     Args:
         model: The folder of a model that was trained on trees (.mrg).
-        input: The file to parse, possibly compressed; - is the standard input.
-        output: The file to write, which is there when all of it is; - is the standard output.
+        input: The file to parse, also compressed; - is standard input.
+        output: The file to write, once complete; - is standard output.
         ensemble: More model folders with the same vocabulary.
     """
-    given = parse_assignments(assignments)
+    options = parse_assignments(assignments)
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
     from transduce.text.plain import read_lines, without_byte_order_mark
     from transduce.wings.parsing.parser import Parser
@@ -41,10 +41,10 @@ def parse(
     check_output(output, [input])
     if suffixes(input)[0] == TREES:
         command = shlex.join(["transduce", "evaluate", str(model), input])
-        raise UserError(f"{input} holds trees by its suffix; `{command}` parses their words.")
+        raise UserError(f"{input} is a file of trees. To parse its words and score the parses: {command}")
     models = load_models([model, *map(Path, ensemble)])
-    parser = Parser(models, decode_config(models[0].config, given))
+    parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
-        say("Type the sentences to parse; Ctrl-D behind the last one.")
-    found = parser.parse_lines(without_byte_order_mark(read_lines(input)))
-    write_lines(output, (str(each.tree) if each.tree else "" for each in found))
+        say("Type the sentences to parse, then Ctrl-D.")
+    parses = parser.parse_lines(without_byte_order_mark(read_lines(input)))
+    write_lines(output, (str(parse.tree) if parse.tree else "" for parse in parses))

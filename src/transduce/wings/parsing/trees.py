@@ -1,7 +1,7 @@
 """Constituency trees in Penn Treebank brackets: (S (NP (DT The) (NN dog)) (VP (VBZ runs)) (. .)).
 
-Words and labels are separated by ASCII blanks and brackets alone: treebanks have words with thin spaces inside. Trees
-may lie on one line or on several, and their roots may have no label: ( (S ...)).
+Only ASCII blanks and brackets separate words and labels, because treebanks have words with thin spaces. A tree is on
+one line or on several, and its root may have no label: ( (S ...)).
 """
 
 import re
@@ -15,19 +15,19 @@ from transduce.text.plain import display_name, read_lines, without_byte_order_ma
 from transduce.text.tree_symbols import CLOSE, OPEN, mark
 
 TRACE = "-NONE-"
-ROOTS = ("", "ROOT", "TOP", "S1")  # labels that say nothing
+ROOTS = ("", "ROOT", "TOP", "S1")  # labels of roots without meaning
 TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
 
 
 class Tree(NamedTuple):
-    """A node: with children, or, above a word, with the word."""
+    """A node with children, or a leaf: a tag with its word."""
 
     label: str  # "" for a root without one
     children: tuple["Tree", ...] = ()
     word: str | None = None
 
     def leaves(self) -> Iterator["Tree"]:
-        """The nodes above the words, from left to right."""
+        """The leaves, from left to right."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -37,11 +37,11 @@ class Tree(NamedTuple):
                 yield node
 
     def words(self) -> list[str]:
-        """The words, from left to right; traces are among them."""
+        """The words, from left to right, with traces."""
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
     def __str__(self) -> str:
-        """On one line, as it is read."""
+        """The tree in brackets, on one line."""
         parts: list[str] = []
         stack: list[Tree | str] = [self]
         while stack:
@@ -58,7 +58,7 @@ class Tree(NamedTuple):
 
 
 class MalformedTreeError(ValueError):
-    """Brackets that are no tree; the text says why, `line` is where, counted from 0."""
+    """Text that is not a tree; `line` is the line of the fault, counted from 0."""
 
     def __init__(self, why: str, line: int) -> None:
         super().__init__(why)
@@ -66,14 +66,14 @@ class MalformedTreeError(ValueError):
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
-    """Each tree with the number, from 0, of the line that it begins in; raises MalformedTreeError."""
-    open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, words, of which a leaf has one
-    begin, fresh, number = 0, False, -1  # fresh: the last token opened a bracket, so that a label may follow
+    """Each tree and the line, from 0, in which it begins; raises MalformedTreeError."""
+    open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
+    first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
         for token in TOKEN.findall(line):
             if token == "(":
                 if not open_nodes:
-                    begin = number
+                    first_line = number
                 elif open_nodes[-1][2]:
                     raise MalformedTreeError(f"'{open_nodes[-1][2][0]}' stands beside a bracket", number)
                 open_nodes.append(("", [], []))
@@ -87,7 +87,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
                 if open_nodes:
                     open_nodes[-1][1].append(tree)
                 else:
-                    yield tree, begin
+                    yield tree, first_line
             elif not open_nodes:
                 raise MalformedTreeError(f"'{token}' stands outside all brackets", number)
             elif fresh:
@@ -95,27 +95,24 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
             else:
                 label, children, words = open_nodes[-1]
                 if children or words:
-                    raise MalformedTreeError(
-                        f"'{token}' has company in its bracket; a word stands alone under its tag", number
-                    )
+                    raise MalformedTreeError(f"'{token}' is not alone in its bracket; a tag has one word", number)
                 words.append(token)
             fresh = False
     if open_nodes:
-        raise MalformedTreeError("a bracket that opens here is never closed", begin)
+        raise MalformedTreeError("a bracket that opens here is never closed", first_line)
 
 
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
-    """The trees of a file, each with the number, from 1, of the line that it begins in.
+    """Each tree of a file and the line, from 1, in which it begins; raises UserError that names file and line.
 
-    Compressed files and standard input are read, and lenient is meant, as by `read_lines`. Raises UserError that names
-    file and line.
+    The file may be compressed or standard input; `lenient` is that of `read_lines`.
     """
     try:
         for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
             yield tree, line + 1
     except MalformedTreeError as error:
         raise UserError(
-            f"{display_name(file)}, line {error.line + 1}: {error}; trees are written (S (NP (PRP It)) (VP (VBZ is)))."
+            f"{display_name(file)}, line {error.line + 1}: {error}. Write trees like (S (NP (PRP It)) (VP (VBZ is)))."
         ) from None
 
 
@@ -128,12 +125,12 @@ def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def simplify(tree: Tree) -> Tree | None:
-    """The tree without traces, without what dominates nothing else, and without function tags; None if nothing is left.
+    """Remove traces, constituents that hold only traces, and function tags; None if nothing remains.
 
-    NP-SBJ and NP=2 become NP, as EVALB reads them; tags above words stay as they are (-LRB- is one). A root that says
-    nothing, and has one child, is that child; a tag and its word get a root.
+    NP-SBJ and NP=2 become NP, as in EVALB; tags of words are unchanged (one is -LRB-). A root whose label is in ROOTS
+    and that has one child is replaced by the child. A single leaf gets a root.
     """
-    done: list[list[Tree]] = [[]]  # children that are ready, for every node on the way down
+    done: list[list[Tree]] = [[]]  # finished children of every open node
     stack: list[tuple[Tree, bool]] = [(tree, False)]
     while stack:
         node, ready = stack.pop()
@@ -159,15 +156,14 @@ def simplify(tree: Tree) -> Tree | None:
 
 
 def category(label: str) -> str:
-    """A label without its function tags: all before the first - or =."""
+    """A label without its function tags: the part before the first - or =."""
     return re.split("[-=]", label, maxsplit=1)[0]
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The tree without its words, as symbols: "(NP" opens a bracket, ")" closes one, a tag stands for its word.
+    """The symbols of a tree without its words: "(NP" opens a bracket, ")" closes one, a tag replaces its word.
 
-    (After Vinyals et al., 2015, but closing brackets have no label, and tags are kept.) With the words, `delinearise`
-    undoes it.
+    As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept. `delinearise` is the inverse.
     """
     symbols: list[str] = []
     stack: list[Tree | None] = [tree]
@@ -184,7 +180,7 @@ def linearise(tree: Tree) -> list[str]:
 
 
 def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
-    """The tree of these symbols over these words; raises MalformedTreeError if they don't make one."""
+    """The tree of these symbols over these words; raises MalformedTreeError if they don't form one."""
     rest, open_nodes = iter(words), [("", list[Tree]())]
     for symbol in symbols:
         if symbol.startswith(OPEN):
@@ -209,18 +205,18 @@ def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
 
 
 def marked_words(words: Iterable[str]) -> str:
-    """The source: each word behind its mark."""
-    return " ".join(f"{mark(place)} {word}" for place, word in enumerate(words))
+    """The source text: every word behind its mark."""
+    return " ".join(f"{mark(index)} {word}" for index, word in enumerate(words))
 
 
 def marked_tags(symbols: Iterable[str]) -> str:
-    """The target: the symbols, each tag behind its word's mark."""
-    places = count()
+    """The target text: the symbols, every tag behind its word's mark."""
+    index = count()
     return " ".join(
-        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(places))} {symbol}" for symbol in symbols
+        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(index))} {symbol}" for symbol in symbols
     )
 
 
 def without_marks(text: str) -> list[str]:
-    """The symbols of a target."""
+    """The symbols of a target text."""
     return [symbol for symbol in text.split(" ") if symbol == CLOSE or not symbol.endswith(CLOSE)]

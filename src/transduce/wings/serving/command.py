@@ -11,7 +11,7 @@ from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.errors import UserError
 from transduce.system.journal import say
-from transduce.system.machine import come_second
+from transduce.system.machine import lower_priority
 
 if TYPE_CHECKING:
     from transduce.wings.serving.languages import Served
@@ -76,7 +76,7 @@ def serve(
         )
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
-    with ThreadPoolExecutor(1, initializer=come_second) as loading:  # the engines' threads inherit the priority
+    with ThreadPoolExecutor(1, initializer=lower_priority) as loading:  # the engines' threads inherit the priority
         served = by_direction([loading.submit(_load, folder, engine).result() for folder in models])
     app = application(served, owners, limits, local=local and not proxy)
     for direction, model in served.items():

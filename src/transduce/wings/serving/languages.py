@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
-from transduce.text.markup import pieces
+from transduce.wings.documents.markup import pieces
 
 DETECTION_CHARACTERS = 10_000  # from the start of a text; takes some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # from the start of a text with markup

@@ -27,19 +27,19 @@ def distill(
 ) -> None:
     """Prepare a corpus for a smaller, faster model: its targets are this model's translations.
 
-    Train the student by `transduce train --train DATA`. It has the teacher's vocabulary; what is held out to validate
-    on stays as people wrote it. An interrupted distillation goes on by the same command.
+    Train the student by `transduce train --train DATA`. It has the teacher's vocabulary. The validation set keeps its
+    own targets. If the distillation is interrupted, the same command resumes it.
 
     Args:
         model: The teacher, a model folder.
         out: The folder to write.
-        train: The corpus: two line-aligned text files, or one bilingual file, each possibly compressed.
-        valid: Held-out files; without them a leak-free part of the corpus is split off.
-        source: Language code of the source; the model's, unless given.
-        target: Language code of the target; the model's, unless given.
-        ensemble: More model folders with the same vocabulary: all of them are the teacher.
-        keep_original: Train on the pairs as they were, too.
-        engine: What searches, as for `transduce translate`.
+        train: The corpus: two line-aligned text files, or one bilingual file, also compressed.
+        valid: Validation files; without them, a part of the corpus that shares no sentence with the rest is held out.
+        source: Language code of the source; by default the model's.
+        target: Language code of the target; by default the model's.
+        ensemble: More model folders with the same vocabulary, to translate as an ensemble.
+        keep_original: Train on the original pairs, too.
+        engine: The engine, as for `transduce translate`.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import model_folder

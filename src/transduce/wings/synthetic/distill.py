@@ -1,6 +1,6 @@
 """Sequence-level distillation (Kim and Rush, 2016): a corpus whose targets are a teacher's translations.
 
-What a teacher writes is more regular than what people write, so a smaller, faster student can learn it.
+A teacher's translations are more regular than people's, so a smaller, faster student can learn them.
 """
 
 import dataclasses
@@ -12,14 +12,15 @@ from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import CUT, Translation
-from transduce.preparation.prepare import Prepared, prepare
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
-from transduce.text.placeholder_tokens import same_stand_ins
+from transduce.text.placeholder_tokens import have_same_tokens
 from transduce.text.rules import PLACEHOLDERS
 
 
@@ -34,11 +35,11 @@ def distill(
 ) -> Prepared:
     """Prepare the corpus in the new folder `out` with the teachers' vocabulary, its targets translated by them.
 
-    translator: the model of the folder `teachers`, or their ensemble. What is held out stays as it was. Sources that
-    are too long for the teachers, translations that the search had to cut, and pairs that are no good by the rules of
-    the corpus are left out and counted. keep_original: the pairs as they were are trained on, too. What is translated
-    is kept in a journal beside `out` until all is, so that the same call goes on there. Raises UserError as `prepare`
-    does, and if another call has begun.
+    translator: the model of the folder `teachers`, or their ensemble. The validation set is not translated. Sources
+    that are too long for the teachers, translations that were cut off, and pairs that break a rule of the corpus are
+    left out and counted. keep_original: train on the original pairs, too. Translations are kept in a journal beside
+    `out` until all are made, so that the same call resumes. Raises UserError as `prepare` does, and if the journal is
+    another call's.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -55,7 +56,7 @@ def distill(
                 yield pair
             if event["cut"]:
                 cleaning.count(CUT_OFF, pair.origin)
-            elif not same_stand_ins(pair.source, event["text"]):
+            elif not have_same_tokens(pair.source, event["text"]):
                 cleaning.count(PLACEHOLDERS, pair.origin)
             else:
                 yield pair._replace(target=event["text"])
@@ -75,12 +76,12 @@ def distill(
 
 
 def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning) -> Iterator[Pair]:
-    """The pairs whose sources are short enough for the corpus and for the teachers."""
-    most = min(max_length, (translator.engine.max_positions or max_length + 1) - 1)
+    """The pairs whose sources are short enough for data.max_length and for the teachers."""
+    max_tokens = min(max_length, (translator.engine.max_positions or max_length + 1) - 1)
     while chunk := list(islice(pairs, CHUNK)):
         lengths = translator.tokenizer.pack_source([pair.source for pair in chunk]).lengths.tolist()
         for pair, length in zip(chunk, lengths, strict=True):
-            if length > most:
+            if length > max_tokens:
                 cleaning.count(TOO_LONG, pair.origin)
             else:
                 yield pair
@@ -89,14 +90,14 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
 def _translated(
     pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
-    """The pairs with their translations: source, text, cut; first those that an earlier call has made."""
+    """The pairs with their translations (source, text, cut); first those that an earlier call made."""
     for pair in pairs:
         event = next(begun, None)
         if event is None:
             pairs = chain((pair,), pairs)
             break
         if event["source"] != pair.source:
-            raise UserError(f"{path} holds the translations of another corpus: remove it to begin anew.")
+            raise UserError(f"{path} holds the translations of another corpus: remove it to start again.")
         yield pair, event
     pairs, sources = tee(pairs)
     translations = telling(_translations(sources, translator), "lines translated")
@@ -117,7 +118,7 @@ def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[Tra
 
 
 def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
-    """The translations that an earlier call has made; raises UserError if it was another one."""
+    """The translations that an earlier call made; raises UserError if that was another call."""
     if not path.exists():
         return iter(())
     events = read_events(path)

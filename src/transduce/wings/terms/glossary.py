@@ -10,7 +10,8 @@ from transduce.decoding.types import Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
-from transduce.tokens.tokenizer import SPACE, Tokenizer
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import SPACE
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, beside brackets, dashes and quotation marks

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import common_characters, readable
-from transduce.text.hashes import Hashes
-from transduce.text.identify import identifier
+from transduce.text.hashes import SeenHashes
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR_DUPLICATE, Checker, Flags, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
+from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # of each rule
 CODE_POINTS = 0x110000
@@ -63,6 +63,16 @@ class Misaligned(NamedTuple):
         )
 
 
+class Finding(NamedTuple):
+    """The pairs that break one rule."""
+
+    rule: str
+    meaning: str
+    number: int  # of pairs
+    lines: list[Origin]  # the first 10,000
+    examples: list[Pair]
+
+
 @dataclass
 class Audit:
     """The findings about a corpus."""
@@ -89,12 +99,19 @@ class Audit:
         """The verdict of every pair, in order."""
         return (Verdict(*row) for chunk in self.chunk_verdicts for row in chunk.tolist())
 
+    def findings(self) -> list[Finding]:
+        """One finding for every broken rule, the most frequent first."""
+        return [
+            Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule])
+            for rule, count in self.faults.counts.most_common()
+        ]
+
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     """Audit a corpus; languages that the rules don't name are identified by its first pairs.
 
-    If the reader fails, the pairs before are audited, and `stopped` says why. Raises UserError if there are none, and
-    for whatever a Checker refuses.
+    If the reader fails, the pairs before are audited, and `stopped` holds the reason. Raises UserError if there are
+    none, and whatever a Checker raises.
     """
     stopped: list[str] = []
     chunks = _chunks(pairs, stopped)
@@ -104,7 +121,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
     result = Audit(rules)
-    seen = Hashes(), Hashes()
+    seen = SeenHashes(), SeenHashes()
     if len(first) < CHUNK:
         processes = 1
     auditor = ChunkAuditor(Checker(rules, texts), (common_characters(texts[0]), common_characters(texts[1])))
@@ -179,7 +196,7 @@ def _audit_chunks(
             yield done, future.result()
 
 
-def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[Hashes, Hashes]) -> None:
+def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
     """Add the audit of the next chunk to the result."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     _flag_repetitions(broken, remaining, chunk_audit, seen)
@@ -194,7 +211,7 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
         for counts, values in ((result.lengths, chunk_audit.lengths), (result.words, chunk_audit.words)):
             counts[side] += np.bincount(values[side], minlength=MAX_LENGTH_COUNTED + 1)
-    for first, last, offset in chunk_audit.stretches:
+    for first, last, offset in chunk_audit.shifts:
         for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
             lines = [origin.line for origin in origins]
             _add_stretch(result.stretches, Misaligned(file, lines[0], lines[-1], offset))
@@ -209,7 +226,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     offsets = chunk_audit.partners - np.arange(len(broken))
     verdicts = np.zeros(len(broken), VERDICT)
-    # A pair that leaves is listed as it stands, so the rule is one that it breaks without its partner.
+    # The list of removed pairs shows a pair as it stands in the corpus, so it names a rule that this pair breaks.
     reasons = np.where(offsets, broken, remaining)
     for number, bit in reversed(list(enumerate(BITS.values(), 1))):
         verdicts["rule"][reasons & bit > 0] = number
@@ -220,13 +237,15 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     return verdicts
 
 
-def _flag_repetitions(broken: Flags, remaining: Flags, chunk_audit: ChunkAudit, seen: tuple[Hashes, Hashes]) -> None:
+def _flag_repetitions(
+    broken: Flags, remaining: Flags, chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]
+) -> None:
     """As in `clean`, only among pairs without another fault: a good pair must not go for repeating a bad one."""
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
-        if hashes:
+        if len(hashes):
             rows = np.flatnonzero(good)
-            repeated = ~np.array(known.add([hashes[row] for row in rows]), dtype=bool)
+            repeated = ~known.add(hashes[rows])
             broken[rows[repeated]] |= BITS[rule]
             remaining[rows[repeated]] |= BITS[rule]
             good[rows[repeated]] = False
@@ -237,25 +256,6 @@ def _add_stretch(stretches: list[Misaligned], new: Misaligned) -> None:
     if stretches and stretches[-1] == (new.file, stretches[-1].first, new.first - 1, new.offset):
         new = new._replace(first=stretches.pop().first)
     stretches.append(new)
-
-
-class Finding(NamedTuple):
-    """The pairs that break one rule."""
-
-    rule: str
-    meaning: str
-    number: int  # of pairs
-    lines: list[Origin]  # the first 10,000
-    examples: list[Pair]
-
-
-def findings(audit: Audit) -> list[Finding]:
-    """One finding for every rule that is broken, the most frequent first."""
-    faults = audit.faults
-    return [
-        Finding(rule, MEANINGS[rule], count, faults.lines[rule], audit.examples[rule])
-        for rule, count in faults.counts.most_common()
-    ]
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.text.encoding_errors import as_windows, is_plainly_windows, readable
-from transduce.text.lengths import lengths_of
-from transduce.text.misalignment import Stretch
+from transduce.text.hashes import Bits64
+from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, ENCODING, MISALIGNED, NEAR_DUPLICATE, Checker, Flags
-from transduce.text.sides import Sides
+from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
 
@@ -23,11 +23,11 @@ class ChunkAudit(NamedTuple):
     broken: Flags  # rules that the pairs break as they stand
     remaining: Flags  # rules that they break after the best repair, with the targets of `partners`
     partners: Ints  # the row of the target that belongs to each source
-    hashes: tuple[list[bytes], list[bytes]]  # exact, and without case, punctuation and digits
+    hashes: tuple[Bits64, Bits64]  # exact, and without case, punctuation and digits
     characters: list[Ints]  # counts by code point, of each side
     lengths: list[Ints]  # characters of each text, of each side
     words: list[Ints]
-    stretches: list[Stretch]
+    shifts: list[Shift]  # where the sides are misaligned
 
 
 class ChunkAuditor(NamedTuple):
@@ -38,58 +38,61 @@ class ChunkAuditor(NamedTuple):
 
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
         """Check the pairs, and try to repair those that are misaligned or not UTF-8."""
-        checker, sides = self.checker, Sides(sources, targets)
-        undecoded, lost = np.union1d(*(side.undecoded for side in sides.both)), np.empty(0, dtype=np.int64)
+        checker, sides = self.checker, PairBatch(sources, targets)
+        undecoded, lost = np.union1d(*(side.undecoded for side in sides.columns)), np.empty(0, dtype=np.int64)
         if len(undecoded):
             sides, lost = _decoded(sides, undecoded, self.common)
-        broken = checker.check(sides)
+        shifts = find_shifts(sides.source.texts, sides.target.texts) if MISALIGNED in checker.asked else []
+        broken = checker.check(sides, shifts)
         broken[lost] &= BITS[MISALIGNED]  # other rules can't be checked without the lost characters
         remaining = broken.copy()
         broken[undecoded] |= BITS[ENCODING]
         remaining[lost] |= BITS[ENCODING]
         partners, best = np.arange(len(sides)), sides
-        if MISALIGNED in checker.asked and sides.stretches:
-            partners, best = _realigned(checker, sides, remaining, lost)
+        if shifts:
+            partners, best = _realigned(checker, sides, shifts, remaining, lost)
         rows = range(len(sides))
         return ChunkAudit(
             broken,
             remaining,
             partners,
             (
-                best.exact_hashes(rows) if checker.rules.deduplicate else [],
-                best.near_hashes(rows) if NEAR_DUPLICATE in checker.asked else [],
+                best.exact_hashes(rows if checker.rules.deduplicate else ()),
+                best.near_hashes(rows if NEAR_DUPLICATE in checker.asked else ()),
             ),
-            [_character_counts(side.joined) for side in sides.both],
-            [np.minimum(lengths_of(side.texts), MAX_LENGTH_COUNTED) for side in sides.both],
-            [_word_counts(side.texts) for side in sides.both],
-            sides.stretches if MISALIGNED in checker.asked else [],
+            [_character_counts(side.joined) for side in sides.columns],
+            [np.minimum(side.lengths, MAX_LENGTH_COUNTED) for side in sides.columns],
+            [_word_counts(side.texts) for side in sides.columns],
+            shifts,
         )
 
 
-def _decoded(sides: Sides, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[Sides, Ints]:
+def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
     """The texts without lone surrogates, and the rows that lost characters by it."""
-    texts, lost = tuple(list(side.texts) for side in sides.both), list[int]()
+    texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
         for side in texts:
             side[row] = as_windows(side[row]) if is_plain else readable(side[row])
         if not is_plain:
             lost.append(row)
-    return Sides(*texts), np.array(lost, dtype=np.int64)
+    return PairBatch(*texts), np.array(lost, dtype=np.int64)
 
 
-def _realigned(checker: Checker, sides: Sides, remaining: Flags, lost: Ints) -> tuple[Ints, Sides]:
+def _realigned(
+    checker: Checker, sides: PairBatch, shifts: Sequence[Shift], remaining: Flags, lost: Ints
+) -> tuple[Ints, PairBatch]:
     """Each source with its own target where that is known; writes the rules that such a pair breaks to `remaining`."""
-    partners = sides.partners.copy()
+    partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1
     rows = np.flatnonzero((partners >= 0) & (partners != np.arange(len(sides))))
     texts = sides.target.texts
-    moved = Sides([sides.source.texts[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()])
-    moved.stretches = []
-    remaining[rows] = checker.check(moved)
+    sources = sides.source.texts
+    moved = PairBatch([sources[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()])
+    remaining[rows] = checker.check(moved, [])
     partners = np.where(partners < 0, np.arange(len(sides)), partners)
-    return partners, Sides(sides.source.texts, [texts[row] for row in partners.tolist()])
+    return partners, PairBatch(sources, [texts[row] for row in partners.tolist()])
 
 
 def _word_counts(texts: Iterable[str]) -> Ints:

@@ -33,25 +33,25 @@ def doctor(
     fix: Files = (),
     threads: int = 0,
 ) -> None:
-    """Say what this machine, a model folder or a corpus lacks, and what mends it.
+    """Check a machine, model or corpus and suggest fixes.
 
-    Without an argument it looks at the machine; at a model folder or an export, every file of which is compared with
-    the manifest; or at a corpus, which is read once. The exit status is 1 if a folder is damaged.
+    Without an argument, check this machine. With a model folder or an export, compare every file with the manifest.
+    With a corpus, read it once and report its faults. The exit status is 1 if a folder is damaged.
 
     Args:
-        what: A model folder, an export, or what prepare wrote; or a corpus: two line-aligned text files, or
-            bilingual files or a folder of them, as for --train.
-        source: Language code of the source, such as en; found out from the text if it isn't given, but for a .tmx.
+        what: A model folder, an export or a prepared corpus; or a corpus as for --train: two line-aligned text files,
+            bilingual files, or a folder of them.
+        source: Language code of the source, such as en; by default identified by the text. A .tmx needs it.
         target: Language code of the target, such as de; likewise.
-        test: A test set, none of whose sentences should be in the corpus.
-        vocabulary: A model folder, whose vocabulary should cover the corpus.
-        only: The rules that are looked at; without it all of them.
-        without: Rules that are not looked at.
-        out: Also write a page with everything that was found, .html.
+        test: A test set; its sentences should not be in the corpus.
+        vocabulary: A model folder; its vocabulary should cover the corpus.
+        only: Check only these rules.
+        without: Don't check these rules.
+        out: Also write a report, .html.
         json: Print a JSON object, for programs.
-        fix: Write the corpus without the pairs at fault: as many files as it has, in the same form. What leaves stands
-            in FILE.left-out.jsonl, with its rule.
-        threads: Processes that look at a corpus; 0 is one for every core.
+        fix: Write the corpus without its faulty pairs, to as many files as it has, in the same format. The removed
+            pairs and their rules are written to FILE.left-out.jsonl.
+        threads: Worker processes for a corpus; 0: one for every core.
     """
     options = corpus_command.Options((source, target), test, vocabulary, only, without, out, json, fix, threads)
     if _is_corpus(what):
@@ -61,7 +61,7 @@ def doctor(
         value = getattr(options, field.name)
         if field.name != "json" and value != field.default:
             name = "from" if field.name == "languages" else field.name
-            raise UserError(f"--{name} is about a corpus; name its files.")
+            raise UserError(f"--{name} is for a corpus. Name its files.")
     from transduce.wings.corpora.doctor.folder import folder_facts  # numpy: too slow for --help
     from transduce.wings.corpora.doctor.machine import machine_facts
 
@@ -75,7 +75,7 @@ def doctor(
 
 
 def _is_corpus(what: tuple[str, ...]) -> bool:
-    """Whether it is files, or a folder with bilingual ones, and none that transduce wrote."""
+    """Whether `what` names files, or a folder of bilingual files that transduce didn't write."""
     from transduce import model_folder
     from transduce.text.formats import combinable_suffixes
     from transduce.text.plain import suffixes

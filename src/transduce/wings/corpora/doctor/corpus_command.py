@@ -15,7 +15,7 @@ from transduce.system.machine import cores
 
 if TYPE_CHECKING:
     from transduce.text.rules import Rules
-    from transduce.wings.corpora.doctor.audit import Audit, Finding
+    from transduce.wings.corpora.doctor.audit import Audit
 
 EXAMPLES_PRINTED = 2  # of each rule
 MAX_TEXT_WIDTH = 100  # characters of an example
@@ -41,7 +41,7 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
     """Read the corpus once and report; for --fix read it again and write the kept pairs."""
     from transduce.text.pairs import read_pairs
     from transduce.text.plain import STANDARD_INPUT
-    from transduce.wings.corpora.doctor.audit import audit, findings  # numpy: too slow for --help
+    from transduce.wings.corpora.doctor.audit import audit  # numpy: too slow for --help
     from transduce.wings.corpora.doctor.repair import check_form
     from transduce.wings.corpora.doctor.report import report_page
 
@@ -59,13 +59,13 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
     pairs = telling(read_pairs(files, languages, lenient=True), "pairs checked")
     result = audit(pairs, rules, options.threads or cores())
     seconds = time.monotonic() - began
-    found, uncovered = findings(result), _uncovered(result, options.vocabulary)
+    uncovered = _uncovered(result, options.vocabulary)
     if options.json:
-        print(json_format.dumps(_as_json(result, found, uncovered, seconds), ensure_ascii=False, indent=1))
+        print(json_format.dumps(_as_json(result, uncovered, seconds), ensure_ascii=False, indent=1))
     else:
-        _print(result, found, uncovered, seconds, files)
+        _print(result, uncovered, seconds, files)
     if options.out:
-        page = report_page(" + ".join(Path(file).name for file in files), result, found, uncovered)
+        page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
         write_lines(options.out, [page])
         say(f"Written: {options.out}")
     if options.fix:
@@ -74,21 +74,21 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
 
 def _rules(options: Options) -> "Rules":
     """The chosen rules, without those whose requirements are missing."""
-    from transduce.text.identify import identifier
     from transduce.text.rules import DUPLICATE, LANGUAGE_RULES, OTHERS, SWAPPED, TEST, Rules, check_names
+    from transduce.wings.rules.identify import identifier
 
     known = (DUPLICATE, *OTHERS)
     check_names((*options.only, *options.without), known)
-    asked = [name for name in options.only or known if name not in options.without]
-    if find_spec("py3langid") is None and set(asked) & set(LANGUAGE_RULES) - set(options.only):
+    chosen = [name for name in options.only or known if name not in options.without]
+    if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(options.only):
         say("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
-        asked = [name for name in asked if name not in LANGUAGE_RULES]
+        chosen = [name for name in chosen if name not in LANGUAGE_RULES]
     for code, rule in zip(options.languages, LANGUAGE_RULES[1:], strict=True):
-        if code and rule in asked and rule not in options.only and not identifier().label(code):
+        if code and rule in chosen and rule not in options.only and not identifier().label(code):
             say(f"The language '{code}' is not checked: py3langid doesn't know it.")
-            asked = [name for name in asked if name not in (rule, SWAPPED)]
-    others = tuple(name for name in asked if name in OTHERS and (name != TEST or options.test or options.only))
-    return Rules(0, DUPLICATE in asked, others, options.languages, options.test)
+            chosen = [name for name in chosen if name not in (rule, SWAPPED)]
+    others = tuple(name for name in chosen if name in OTHERS and (name != TEST or options.test or options.only))
+    return Rules(0, DUPLICATE in chosen, others, options.languages, options.test)
 
 
 def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]:
@@ -99,7 +99,8 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
     import numpy as np
 
     from transduce.config.schema import UNK
-    from transduce.tokens.tokenizer import COVERAGE, Tokenizer
+    from transduce.tokens.learning import CHARACTER_COVERAGE
+    from transduce.tokens.tokenizer import Tokenizer
 
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
@@ -107,9 +108,9 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
         total = counts.sum(axis=0)
         order = np.argsort(-total, kind="stable")
         before = np.cumsum(total[order]) - total[order]
-        rare = order[(total[order] > 0) & (before >= COVERAGE * total.sum())]
+        rare = order[(total[order] > 0) & (before >= CHARACTER_COVERAGE * total.sum())]
         return [(chr(code), int(total[code])) for code in rare]
-    tokenizer, found = Tokenizer.load(vocabulary), dict[str, int]()
+    tokenizer, uncovered = Tokenizer.load(vocabulary), dict[str, int]()
     for side, encode, pieces in (
         (0, tokenizer.encode_source, tokenizer.source_pieces),
         (1, tokenizer.encode_target, tokenizer.target_pieces),
@@ -117,13 +118,12 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
         characters = [chr(code) for code in np.flatnonzero(counts[side])]
         for character, ids in zip(characters, encode(characters), strict=True):
             if UNK in ids or any(piece.startswith("<0x") for piece in pieces(ids)):
-                found[character] = found.get(character, 0) + int(counts[side, ord(character)])
-    return sorted(found.items(), key=lambda item: -item[1])
+                uncovered[character] = uncovered.get(character, 0) + int(counts[side, ord(character)])
+    return sorted(uncovered.items(), key=lambda item: -item[1])
 
 
 def _print(
     audit: "Audit",
-    found: Sequence["Finding"],
     uncovered: Sequence[tuple[str, int]],
     seconds: float,
     files: Sequence[str],
@@ -131,26 +131,29 @@ def _print(
     from transduce.text.rules import ENCODING
     from transduce.wings.corpora.doctor.report import length_rows, line_numbers
 
-    pairs, faulty = audit.pairs, audit.faulty
+    pairs, faulty, findings = audit.pairs, audit.faulty, audit.findings()
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
     repairable = f"; --fix repairs {audit.repaired:,} of them" if audit.repaired else ""
     print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault{repairable}.")
     if audit.stopped:
         print(f"Reading stopped early: {audit.stopped}")
-    rows = [("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning) for each in found]
+    rows = [
+        ("", f"{finding.number:,}", f"{finding.number / pairs:.2%}", finding.rule, finding.meaning)
+        for finding in findings
+    ]
     if rows:
         print()
         print_table([("", "pairs", "share", "rule", ""), *rows])
     for stretch in audit.stretches:
         print(f"\n{stretch}")
-    for each in found:
-        print(f"\n{each.rule}:")
-        for pair in each.examples[:EXAMPLES_PRINTED]:
+    for finding in findings:
+        print(f"\n{finding.rule}:")
+        for pair in finding.examples[:EXAMPLES_PRINTED]:
             print(f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}")
-        if each.number > EXAMPLES_PRINTED:
-            print(f"  also in {line_numbers(each, EXAMPLES_PRINTED, 8)}")
-        if each.rule == ENCODING:
+        if finding.number > EXAMPLES_PRINTED:
+            print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
+        if finding.rule == ENCODING:
             print("  If a whole file is in another encoding, convert it first, iconv -f WINDOWS-1252 -t UTF-8")
     print()
     headings, *rest = length_rows(audit)
@@ -167,9 +170,7 @@ def _cut(text: str) -> str:
     return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
 
-def _as_json(
-    audit: "Audit", found: Sequence["Finding"], uncovered: Sequence[tuple[str, int]], seconds: float
-) -> dict[str, Any]:
+def _as_json(audit: "Audit", uncovered: Sequence[tuple[str, int]], seconds: float) -> dict[str, Any]:
     from transduce.wings.corpora.doctor.report import length_rows
 
     return {
@@ -180,15 +181,15 @@ def _as_json(
         "languages": audit.rules.languages,
         "stopped": audit.stopped,
         "rules": {
-            each.rule: {
-                "meaning": each.meaning,
-                "pairs": each.number,
-                "lines": [[origin.file, origin.line] for origin in each.lines],
+            finding.rule: {
+                "meaning": finding.meaning,
+                "pairs": finding.number,
+                "lines": [[origin.file, origin.line] for origin in finding.lines],
                 "examples": [
-                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in each.examples
+                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in finding.examples
                 ],
             }
-            for each in found
+            for finding in audit.findings()
         },
         "stretches": [stretch._asdict() for stretch in audit.stretches],
         "lengths": {row[0]: row[1:] for row in length_rows(audit)[1:]},

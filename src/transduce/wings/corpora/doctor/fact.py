@@ -1,10 +1,10 @@
-"""Something that was looked at."""
+"""One checked property of a machine or a folder."""
 
 from typing import Literal, NamedTuple
 
 
 class Fact(NamedTuple):
-    """What was looked at, how it is, and the line that mends it, if there is one."""
+    """A checked property, its state, and the command or advice that improves it, if any."""
 
     what: str
     state: Literal["good", "lacking", "damaged"]

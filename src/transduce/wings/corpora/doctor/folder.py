@@ -1,4 +1,4 @@
-"""Whether a folder that transduce wrote is whole, byte by byte, and what a model can be served with."""
+"""Checks of a model folder, an export or a prepared corpus: damaged files, engines, export formats."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -11,41 +11,43 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.engines.formats import formats, refuse
 from transduce.decoding.loading import export_engine
-from transduce.preparation import prepare as preparation
+from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
+from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.fact import Fact
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
-    """Of a model folder, an export, or what `prepare` wrote; raises UserError for any other."""
+    """The facts about a model folder, an export or a prepared corpus; raises UserError for other folders."""
     finished = (folder / MANIFEST).exists()
-    if preparation.is_prepared([str(folder)]):
+    if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
-        yield from _files(folder, "export the model again, into another folder")
+        yield from _files(folder, "export the model again to another folder")
         return
     config, named = model_folder.read_config(folder), quote(str(folder))
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
-        yield from _files(folder, f"take it from another copy, or train again into another folder than {folder}")
+        yield from _files(folder, f"use another copy, or train again with another folder than {folder}")
     else:
-        yield Fact("state", "lacking", "not finished", f"the same `transduce train … --out {named}` goes on")
+        yield Fact("state", "lacking", "not finished", f"to resume, run the same `transduce train … --out {named}`")
     for path in whole:
-        yield from _files(path, f"rm -r {quote(str(path))} (the checkpoint before it is used)", brief=True)
+        yield from _files(path, f"rm -r {quote(str(path))} (the previous checkpoint is used then)", brief=True)
     if (folder / model_folder.DATA).is_dir():
-        yield from _files(folder / model_folder.DATA, "take it from another copy; only resuming needs it", brief=True)
+        yield from _files(folder / model_folder.DATA, "use another copy; only resuming needs it", brief=True)
     for aside in sorted(folder.rglob(f".*{ASIDE}*")):
-        yield Fact(aside.name, "lacking", "what a killed process left", f"rm -r {quote(str(aside))}")
+        if aside.suffix != LOCK:
+            yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
-        yield Fact("checkpoints", "lacking", "none", f"the same `transduce train … --out {named}` begins")
+        yield Fact("checkpoints", "lacking", "none", f"to start, run the same `transduce train … --out {named}`")
     yield from _engines(folder, config, finished)
 
 
 def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
-    """Every damaged file, and how many are whole; sizes and hashes are compared."""
+    """The damaged files by size and SHA-256, or the number of files if none is damaged."""
     try:
         manifest = read_manifest(folder)
     except UserError as error:
@@ -59,25 +61,25 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
         elif path.stat().st_size != entry.size:
             says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
         elif digest(path) != entry.sha256:
-            says = "is not what was written (SHA-256)"
+            says = "has another content than when it was written (SHA-256)"
         if says and name == model_folder.CARD and path.is_file():
-            yield Fact(name, "good", "edited since")  # it is for people
+            yield Fact(name, "good", "edited since")  # people may edit it
         elif says:
             all_whole = False
             yield Fact(str(path) if brief else name, "damaged", says, mend)
     if all_whole:
         size = sum(entry.size for entry in manifest.values())
-        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {decimal(size)}, all whole")
+        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {decimal(size)}, none damaged")
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
-    """What can translate with it, and where it can go."""
+    """The engines that can run the model, and the formats that it can be exported to."""
     if refusal := refuse("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't serve it: {refusal.reason}; torch does")
+        yield Fact("fast engine", "good", f"CTranslate2 can't run it: {refusal.reason}; torch is used")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
-        yield Fact("fast engine", "lacking", "CTranslate2 could serve it, and is not installed", mend)
+        yield Fact("fast engine", "lacking", "CTranslate2 could run it, but is not installed", mend)
     else:
-        yield Fact("fast engine", "good", "CTranslate2 can serve it")
+        yield Fact("fast engine", "good", "CTranslate2 can run it")
     if finished:
         yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")

@@ -1,4 +1,4 @@
-"""What this machine has for training and serving, and what it lacks."""
+"""Checks of this machine for training and serving."""
 
 import os
 import platform
@@ -12,11 +12,12 @@ from transduce.system.machine import cores
 from transduce.wings.corpora.doctor.fact import Fact
 
 GIB = 1 << 30
-LITTLE_MEMORY, LITTLE_DISK = 4 * GIB, 5 * GIB  # below which a base model is hard to train, or to keep checkpoints of
-NOT_FOR_USERS = ("dev",)  # extras
+MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
+MIN_DISK_BYTES = 5 * GIB  # to keep its checkpoints
+DEVELOPER_EXTRAS = ("dev",)
 PURPOSES = {
-    "doctor": "which language a text is in",
-    "documents": "PO, XLIFF, TMX and HTML; sentences of a text",
+    "doctor": "language identification",
+    "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
     "export": "export to other formats",
     "fast": "fast translation on CPUs",
     "paper": "the paper's tokenised BLEU",
@@ -26,20 +27,20 @@ PURPOSES = {
     "zstd": "files that end in .zst",
 }
 REQUIREMENT = re.compile(
-    r"""(?P<name>[\w.-]+) (?:\[[^]]*\])? .*? (?:>=\s*(?P<least>[\d.]+))? [^;]* ; .*? extra\s*==\s*
+    r"""(?P<name>[\w.-]+) (?:\[[^]]*\])? .*? (?:>=\s*(?P<minimum>[\d.]+))? [^;]* ; .*? extra\s*==\s*
     ["'](?P<extra>[\w-]+)["']""",
     re.VERBOSE,
 )
 
 
 def machine_facts(folder: Path) -> Iterator[Fact]:
-    """Of the machine, as seen from a folder that will be written to."""
+    """The facts about this machine; folder: a folder on the disk to check."""
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads may be used")
     yield from _memory()
     free = shutil.disk_usage(folder).free
-    mend = "make room, or write elsewhere" if free < LITTLE_DISK else ""
+    mend = "free some space, or write elsewhere" if free < MIN_DISK_BYTES else ""
     yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
     yield from _extras()
 
@@ -58,52 +59,52 @@ def _torch() -> Iterator[Fact]:
         yield Fact(
             "GPU",
             "lacking",
-            f"there is one, but this torch {why} and does not see it",
-            "install the torch that https://pytorch.org/get-started/locally/ names for the driver of nvidia-smi",
+            f"there is one, but torch can't use it: it {why}",
+            "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/",
         )
     else:
-        yield Fact("GPU", "good", "none; models of the tour and small corpora train on the CPU")
+        yield Fact("GPU", "good", "none; small models train on the CPU")
 
 
 def _memory() -> Iterator[Fact]:
-    """What may be used: the machine's, or what its container may have."""
+    """The memory of the machine, or the limit of its container."""
     total = _memory_bytes()
     if total:
-        mend = "train smaller models, or smaller batches (data.max_tokens)" if total < LITTLE_MEMORY else ""
+        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
         yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
 
 
 def _memory_bytes() -> int:
-    found = []
+    limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdecimal():
-        found.append(int(text))
-    return min(found, default=0)
+        limits.append(int(text))
+    return min(limits, default=0)
 
 
 def _extras() -> Iterator[Fact]:
-    """The optional packages, as the package itself declares them."""
+    """The optional packages, as the installed package declares them."""
     wanted: dict[str, list[tuple[str, str]]] = {}
     for requirement in metadata.requires("transduce") or []:
         match = REQUIREMENT.match(requirement)
-        if match and match["extra"] and match["name"] != "transduce" and match["extra"] not in NOT_FOR_USERS:
-            wanted.setdefault(match["extra"], []).append((match["name"], match["least"] or "0"))
+        if match and match["extra"] and match["name"] != "transduce" and match["extra"] not in DEVELOPER_EXTRAS:
+            wanted.setdefault(match["extra"], []).append((match["name"], match["minimum"] or "0"))
     for extra, packages in sorted(wanted.items()):
-        missing = [complaint for name, least in packages if (complaint := _complaint(name, least))]
+        missing = [complaint for name, minimum in packages if (complaint := _complaint(name, minimum))]
         says = PURPOSES.get(extra, extra) + (f": {', '.join(missing)}" if missing else "")
         mend = f"pip install 'transduce[{extra}]'" if missing else ""
         yield Fact(f"extra {extra}", "lacking" if missing else "good", says, mend)
 
 
-def _complaint(name: str, least: str) -> str:
-    """Why a package can't be used; empty if it can."""
+def _complaint(name: str, minimum: str) -> str:
+    """Why a package can't be used; "" if it can."""
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         return f"{name} is missing"
-    return f"{name} {version} is older than {least}" if _numbers(version) < _numbers(least) else ""
+    return f"{name} {version} is older than {minimum}" if _numbers(version) < _numbers(minimum) else ""
 
 
 def _numbers(version: str) -> list[int]:

@@ -17,10 +17,10 @@ HISTOGRAM_BARS = 48
 CHART_WIDTH, CHART_HEIGHT = 600, 150  # in units of the drawing
 
 
-def report_page(name: str, audit: Audit, findings: Sequence[Finding], uncovered: Sequence[tuple[str, int]]) -> str:
+def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
     """The page of a corpus; uncovered: characters without a piece of their own, and how often they occur."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
-    share = audit.faulty / audit.pairs
+    share, findings = audit.faulty / audit.pairs, audit.findings()
     summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
     summary += f"; {audit.repaired:,} of these can be repaired." if audit.repaired else "."
     sections = [
@@ -32,7 +32,7 @@ def report_page(name: str, audit: Audit, findings: Sequence[Finding], uncovered:
         section("Lengths", _lengths(audit)),
         section("Characters", _characters(audit, uncovered)),
     ]
-    return document(f"Corpus report: {name}", "\n".join(sections), STYLE)
+    return document(f"Corpus report: {name}", "\n".join(sections), CORPUS_STYLE)
 
 
 def _rules(findings: Sequence[Finding], pairs: int) -> str:
@@ -152,7 +152,7 @@ def _character(character: str, count: int) -> str:
     return f"<span><b>{shown(character)}</b> U+{ord(character):04X} <i>{count:,}</i></span> "
 
 
-STYLE = """
+CORPUS_STYLE = """
 h2 { margin-bottom: .6rem; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; vertical-align: top; white-space: nowrap; padding: .4rem 1rem .4rem 0; }

@@ -25,7 +25,7 @@ MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
 ZIP_ENCRYPTED = 1  # a flag
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second is an empty archive
-DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
+DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
 
 
 class _Limited(io.RawIOBase):
@@ -149,7 +149,7 @@ def readable(path: Path) -> Iterator[None]:
     """Raise UserError if the archive that is read inside the block is damaged."""
     try:
         yield
-    except (*DAMAGE, OSError) as error:
+    except (*DAMAGE_ERRORS, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in a zip
             raise  # an error of the disk
         raise UserError(f"{path} is damaged or no archive ({error}). Remove it, and it is fetched again.") from error

@@ -22,7 +22,7 @@ from transduce.wings.corpora.fetch.download import download, file_name
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
-SOURCE, FACTS = "SOURCE.md", "source.json"
+SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
 MAX_NOTE_BYTES = 1 << 20  # of a licence
 
 
@@ -43,7 +43,7 @@ class Fetched(NamedTuple):
 def already_fetched(name: str, out: Path) -> Fetched | None:
     """The corpus in `out`, verified; None if there is nothing. Raises UserError if there is something else."""
     try:
-        facts = json.loads((out / FACTS).read_bytes())
+        facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
@@ -51,7 +51,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
             raise UserError(f"--out {out} exists already. Name a new folder.") from None
         return None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{out / FACTS} is damaged. Remove {out}, and it is fetched again.") from None
+        raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out}, and it is fetched again.") from None
     if corpus != name:
         raise UserError(f"--out {out} holds {corpus}; name another folder for {name}.")
     verify(out)
@@ -94,7 +94,7 @@ def _clear(out: Path) -> None:
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
-        with suppress(UserError), file_lock(downloads / LOCK, ""):
+        with suppress(UserError), file_lock(downloads / LOCK, f"{downloads} is in use."):
             shutil.rmtree(downloads, ignore_errors=True)
 
 
@@ -128,7 +128,9 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
 def _check_aligned(part: Part, source: Written, target: Written) -> None:
     names = [side.member or side.download.url for side in part.sides]
     if source.lines != target.lines:
-        raise UserError(f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: not aligned.")
+        raise UserError(
+            f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: they are not aligned."
+        )
     if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
     if not source.lines:
@@ -160,9 +162,10 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
         for file, path in paths.items()
     ]
     today = datetime.now(UTC).date().isoformat()
-    facts = corpus._asdict() | {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
-    facts = {name: value for name, value in facts.items() if name not in ("name", "splits")}
-    (fetched.folder / FACTS).write_text(to_json(facts | {"fetched": today, "downloads": downloads}), encoding="utf-8")
+    facts = {name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")}
+    facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
+    facts |= {"fetched": today, "downloads": downloads}
+    (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
     lines = [
         f"# {corpus.title}",
         "",
@@ -180,7 +183,7 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
     ]
     if fetched.repaired:
         lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; these are U+FFFD now."]
-    (fetched.folder / SOURCE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _names(parts: tuple[Part, ...]) -> str:

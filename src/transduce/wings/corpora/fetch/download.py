@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 30.0  # without a byte
 MAX_FAILURES = 6  # consecutive, without progress
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
 QUIET_SECONDS = 1.0  # before progress is shown
-READ_BYTES = 1 << 18
+NETWORK_BLOCK_BYTES = 1 << 18
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
@@ -95,7 +95,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
             if error.code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
             wait = float(seconds) if seconds.isdecimal() else 0.0
-        except (ValueError, http.client.InvalidURL) as error:  # this address, or one that it redirects to
+        except (ValueError, http.client.InvalidURL) as error:  # of this address, or of one that it redirects to
             raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -151,7 +151,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
     """Write the bytes from `offset` on; raises _TransientError if they end before or after `total`."""
     began, done = time.monotonic(), offset
-    while block := answer.read1(READ_BYTES):
+    while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
             written = file.write(block)
             while written < len(block):  # on a disk that is nearly full

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
 
-FORMATS = ("text", "sgm", "ted")
-FACTS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
-KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # in braces; {language}, too, in parts
+TEXT_FORMATS = ("text", "sgm", "ted")
+ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
+PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
+URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # in braces; {language}, too, in parts
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
-NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-SPLIT = re.compile(r"[a-z][a-z0-9_]*")
+CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
+SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
 
 
@@ -93,7 +93,7 @@ class Request(NamedTuple):
     def placeholders(self) -> dict[str, str]:
         """The values of the placeholders."""
         values = (*self.languages, *sorted(self.languages), self.corpus, self.version)
-        return dict(zip(PLACEHOLDERS, values, strict=True))
+        return dict(zip(URL_PLACEHOLDERS, values, strict=True))
 
 
 class Entry(NamedTuple):
@@ -152,7 +152,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
-    if (entry.catalogue and not corpus) or any(part and not NAME.fullmatch(part) for part in (corpus, version)):
+    if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
         raise UserError(f"'{text}' doesn't say which corpus of {name}. Write {entry.example}.")
     return entry, Request(text, corpus, version, languages)
 
@@ -170,7 +170,7 @@ def choose(entry: Entry, request: Request, release: Release | None = None) -> Co
     except KeyError as error:
         raise UserError(f"The table has no value of {entry.name} for the language {error}.") from None
     _check_used_once(entry.name, [part for parts in splits.values() for part in parts])
-    title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in FACTS)
+    title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
         recipe = ""
     return Corpus(request.text, request.languages, title.format_map(values), licence, homepage, cite, recipe, splits)
@@ -216,18 +216,18 @@ def _pair(text: str, where: str) -> tuple[str, str]:
 def _entry(name: str, content: Any, file: str) -> Entry:
     """Check the table of a corpus."""
     where = f"{file}, [{name}]"
-    if not isinstance(content, dict) or not NAME.fullmatch(name):
+    if not isinstance(content, dict) or not CORPUS_NAME.fullmatch(name):
         raise UserError(f"{where}: a corpus is a table whose name has letters, digits, - and _.")
-    splits = {key: value for key, value in content.items() if isinstance(value, list) and key not in FACTS}
+    splits = {key: value for key, value in content.items() if isinstance(value, list) and key not in ENTRY_KEYS}
     facts = {key: value for key, value in content.items() if key not in splits}
-    _check_values(facts, FACTS, ("title", "licence", "languages"), PLACEHOLDERS, where)
+    _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
         raise UserError(f"{where}: a part is missing, [[{name}.train]].")
     for split, parts in splits.items():
-        if not SPLIT.fullmatch(split):
+        if not SPLIT_NAME.fullmatch(split):
             raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")
         for part in parts:
-            _check_values(part, KEYS, ("url",), (*PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
+            _check_values(part, PART_KEYS, ("url",), (*URL_PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
     return Entry(name, facts, splits)
 
 
@@ -238,8 +238,9 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
             raise UserError(f"{where}: {key} is missing.")
     for key, value in fields.items():
         if key not in keys:
-            (nearest,) = difflib.get_close_matches(key, keys, 1, 0.0)
-            raise UserError(f"{where}: there is no key {key}; did you mean {nearest}?")
+            nearest = difflib.get_close_matches(key, keys, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(keys)}."
+            raise UserError(f"{where}: there is no key {key}; {hint}")
         by_language = key in ("bytes", "checksum") and isinstance(value, dict)
         for each in value.values() if by_language else [value]:
             if wanted := _wanted(key, each, known):
@@ -260,11 +261,11 @@ def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
     if key == "checksum":
         return "" if CHECKSUM.fullmatch(value) else "sha256: or md5: with its hexadecimal digits"
     if key == "format":
-        return "" if value in FORMATS else f"one of {', '.join(FORMATS)}"
+        return "" if value in TEXT_FORMATS else f"one of {', '.join(TEXT_FORMATS)}"
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError):
-        return f"a text without other placeholders in braces than {', '.join(known)}"
+        return "a text with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
     return ""

@@ -5,6 +5,7 @@ sgm    <doc docid=…> <seg id=…> of the WMT and IWSLT test sets; neither quit
 ted    IWSLT's training data: lines of text among lines of metadata, of which titles and descriptions are text
 """
 
+import codecs
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +13,12 @@ from typing import IO, NamedTuple
 
 from transduce.system.errors import UserError
 
-READ_BYTES = 1 << 20
+TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million
 MAX_SENTENCE_BYTES = 1 << 26
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SEGMENTS = re.compile(r"<doc\b([^>]*)>|<seg\b([^>]*)>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
-ATTRIBUTE = r"""\b{}\s*=\s*["']?([^"'\s>]*)"""
-DOCUMENT_ID, SEGMENT_ID = (re.compile(ATTRIBUTE.format(name), re.IGNORECASE) for name in ("docid", "id"))
+SGM_ATTRIBUTE = r"""\b{}\s*=\s*["']?([^"'\s>]*)"""
+DOCUMENT_ID, SEGMENT_ID = (re.compile(SGM_ATTRIBUTE.format(name), re.IGNORECASE) for name in ("docid", "id"))
 REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
 NAMED_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 TED_TAG = re.compile(rb"\s*</?(\w+)\b[^>]*>")
@@ -67,7 +67,7 @@ def _write_sgm(stream: IO[bytes], file: IO[bytes]) -> Written:
     content = stream.read(MAX_SGM_BYTES + 1)
     if len(content) > MAX_SGM_BYTES:
         raise UserError(f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes. Split it.")
-    text, repaired = _utf8(content.removeprefix(BYTE_ORDER_MARK))
+    text, repaired = _utf8(content.removeprefix(codecs.BOM_UTF8))
     lines, document, names = 0, "", hashlib.sha256()
     for match in SEGMENTS.finditer(text.decode()):
         if match[1] is not None:
@@ -88,8 +88,8 @@ WRITERS: dict[str, Callable[[IO[bytes], IO[bytes]], Written]] = {
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """Blocks of whole lines with plain line feeds, without the byte order mark."""
-    rest = stream.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
-    while block := stream.read(READ_BYTES):
+    rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    while block := stream.read(TEXT_BLOCK_BYTES):
         block = rest + block
         end = block.rfind(b"\n") + 1
         if end:

@@ -1,20 +1,20 @@
-"""The embedded language: a synchronous grammar of English and German, with trees and word alignments.
+"""A synchronous grammar of English and German that generates sentence pairs with trees and word alignments.
 
-A sentence is derived once and written down twice. `draw_sentences.py` draws a rule, and with it a derivation: clauses
-(`draw_clauses.py`) and their noun phrases (`draw_phrases.py`), from the words of `lexicon.py`; what makes no sense
-(`sense.py`) is drawn again. `english.py` writes the derivation as a tree, `german.py` as a line, both with templates
-of `grammar.py`; `pairs.py` spells them and aligns their words. `sampling.py` collects sentences, and splits off those
-with combinations of words that training must not see.
+A sentence is derived once and written in both languages. `draw_sentences.py` draws a rule and a derivation: clauses
+(`draw_clauses.py`) and noun phrases (`draw_phrases.py`) with words of `lexicon.py`. Clauses that make no sense
+(`sense.py`) are drawn again. `english.py` writes the derivation as a tree, `german.py` as a list of words, both by the
+templates of `grammar.py`. `pairs.py` spells the words and aligns them. `sampling.py` collects distinct sentences, and
+holds out those with withheld combinations of words.
 
-Every English sentence has one German one ("you" is always `du`), so that translation is a function.
+Every English sentence has exactly one German translation ("you" is always `du`).
 """
 
 from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sentence
 from transduce.wings.demo.phrasebook.pairs import Example, build, tokens
-from transduce.wings.demo.phrasebook.sampling import LONGEST, sentences, split, stream, withheld
+from transduce.wings.demo.phrasebook.sampling import MAX_SENTENCE_TOKENS, sentences, split, stream, withheld
 
 __all__ = [
-    "LONGEST",
+    "MAX_SENTENCE_TOKENS",
     "Clause",
     "Example",
     "NounPhrase",

@@ -1,6 +1,6 @@
-"""What a sentence is before it has words in either language: its noun phrases, its clauses and its rule.
+"""The derivation of a sentence, which both languages are written from: its rule, clauses and noun phrases.
 
-The fields hold English names of the lexicon and the grammar; the properties say what both languages need to know.
+Fields hold English names of the lexicon and the grammar; properties hold what both languages need.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ DEFINITE_PATTERNS = ("pronoun", "name", "names", "possessed", "pair")
 
 
 class NounPhrase(NamedTuple):
-    """A noun, name or pronoun with what belongs to it; `rule` says which owner it has, if it has one."""
+    """A noun, name or pronoun with its dependents; `rule` is the kind of its owner, or ""."""
 
     head: str
     determiner: str = ""
@@ -21,11 +21,11 @@ class NounPhrase(NamedTuple):
     adjective: str = ""
     rule: str = ""  # "names", "possessed", "part" or "pair", which have an owner
     owner: "NounPhrase | None" = None
-    relative: "Clause | None" = None  # whose subject or object is None: the noun itself
+    relative: "Clause | None" = None  # its subject or object is None, which stands for this noun
 
     @property
     def pattern(self) -> str:
-        """The rule of `[noun_phrases]` that it follows, its relative clause apart."""
+        """Its rule of `[noun_phrases]`, without the relative clause."""
         if self.rule or self.is_pronoun:
             return self.rule or "pronoun"
         if "name" in self.tags:
@@ -43,7 +43,7 @@ class NounPhrase(NamedTuple):
 
     @property
     def tags(self) -> frozenset[str]:
-        """The tags of the noun; a pronoun has none."""
+        """The tags of the noun; none for a pronoun."""
         return NOUNS[self.head].tags if self.head in NOUNS else frozenset()
 
     @property
@@ -53,7 +53,7 @@ class NounPhrase(NamedTuple):
 
     @property
     def person(self) -> int:
-        """Which of PERSONS the verb agrees with."""
+        """The index in PERSONS that the verb agrees with."""
         if self.is_pronoun:
             return PRONOUNS[self.head].person
         return WIR if self.plural or self.rule == "pair" else ER
@@ -65,7 +65,7 @@ class NounPhrase(NamedTuple):
 
     @property
     def is_person(self) -> bool:
-        """Whether somebody is meant, by a noun, a name or a pronoun."""
+        """Whether it is a noun, a name or a pronoun for a person."""
         return self.is_pronoun or not self.tags.isdisjoint(("person", "someone"))
 
     @property
@@ -75,17 +75,17 @@ class NounPhrase(NamedTuple):
 
     @property
     def is_definite(self) -> bool:
-        """Whether it is clear who or what is meant."""
+        """Whether it refers to something known: the, this, my, a name …"""
         return self.determiner in DEFINITE or self.pattern in DEFINITE_PATTERNS
 
     @property
     def is_quantified(self) -> bool:
-        """Whether it says of how many something is true."""
+        """Whether it has a quantifier: every, no, some …"""
         return self.determiner in QUANTIFIERS
 
 
 class Clause(NamedTuple):
-    """A verb and what it says; a subject or object that is None stands elsewhere (`who`, a relative's noun)."""
+    """A verb with its parts; a subject or object of None is outside (`who`, the noun of a relative clause)."""
 
     verb: str
     tense: str = "present"
@@ -93,7 +93,7 @@ class Clause(NamedTuple):
     object: NounPhrase | None = None
     receiver: NounPhrase | None = None
     place: NounPhrase | None = None
-    preposition: str = ""  # of the place, if it is not the place's own
+    preposition: str = ""  # if not the one that the place's noun has
     time: str = ""
     frequency: str = ""
     manner: str = ""
@@ -104,26 +104,26 @@ class Clause(NamedTuple):
 
     @property
     def entry(self) -> Verb:
-        """What the lexicon says of its verb."""
+        """The entry of its verb in the lexicon."""
         return VERBS[self.verb]
 
     @property
     def frame(self) -> str:
-        """The rule of `[frames]` that it follows: that of its verb, but `be` has three."""
+        """Its rule of `[frames]`: that of its verb; `be` has three."""
         if self.verb == "be":
             return "profession" if not self.predicate else "comparison" if self.object else "copula"
-        found = self.entry.frame
-        turned = found == "particle_transitive" and self.object and self.object.is_pronoun  # picks it up
-        return "particle_pronoun" if turned else found
+        frame = self.entry.frame
+        turned = frame == "particle_transitive" and self.object and self.object.is_pronoun  # picks it up
+        return "particle_pronoun" if turned else frame
 
     @property
     def requires_place(self) -> bool:
-        """Whether the verb is incomplete without a place: where one lives, goes or puts something."""
+        """Whether the verb needs a place: live, go, put."""
         return self.entry.frame in ("motion", "dwelling", "posture", "placing")
 
 
 class Sentence(NamedTuple):
-    """A rule of `[sentences]` with its one or two clauses, and the time or noun phrase that it starts with."""
+    """A rule of `[sentences]` with one or two clauses, and a time or noun phrase at the beginning."""
 
     rule: str
     main: Clause
@@ -133,5 +133,5 @@ class Sentence(NamedTuple):
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
-        """The main clause, and the other one if there is one."""
+        """The main clause, and the other one, if any."""
         return (self.main, self.other) if self.other else (self.main,)

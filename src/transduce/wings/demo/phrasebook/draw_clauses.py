@@ -1,4 +1,4 @@
-"""Drawing clauses: a verb, a tense, what the verb asks for, and now and then time, place, manner and `not`."""
+"""Draw clauses: a verb, its tense and its complements, and sometimes time, place, manner and negation."""
 
 import functools
 import itertools
@@ -21,7 +21,7 @@ RELATIVES_AND_FRIENDS = frozenset({"kin", "someone"})
 
 @functools.cache
 def verbs_of(kind: str) -> tuple[str, ...]:
-    """The verbs of a kind: any (as often as they are drawn), action, willed, those of question words."""
+    """The verbs of a kind: any (repeated by frequency), action, willed, or those of a question word."""
     if kind == "any":
         rare = [name for name, verb in lexicon.VERBS.items() if verb.frame in RARE_FRAMES]
         return (*lexicon.VERBS, *["be"] * 24, *["lie"] * 4, *rare, *("ask whether", "wonder whether") * 2)
@@ -56,7 +56,7 @@ def _can_ask_for_object(verb: lexicon.Verb, kind: str) -> bool:
 
 @functools.cache
 def tenses_of(verb: str) -> tuple[str, ...]:
-    """The tenses that a verb is used in, as often as they weigh."""
+    """The tenses of a verb, repeated by weight."""
     found = []
     for name, tense in TENSES.items():
         form = {"progressive": "ing", "past": "d", "perfect": "en"}.get(name, "base")
@@ -83,7 +83,7 @@ def draw_clause(
     subject: NounPhrase | None = None,
     short: bool = False,
 ) -> Clause:
-    """A clause with one of the verbs in one of the tenses; draws until it makes sense."""
+    """Draw a clause with one of the verbs in one of the tenses, until it makes sense."""
     while True:
         verb = dice.choice(verbs)
         allowed = [tense for tense in tenses_of(verb) if tense in tenses]
@@ -95,7 +95,7 @@ def draw_clause(
 
 
 def draw_core(dice: Dice, verb: str, subject: NounPhrase | None, short: bool) -> Clause:
-    """The subject (that one, or one is drawn) and what the verb asks for."""
+    """Draw the subject, unless given, and the complements of the verb."""
     entry = lexicon.VERBS[verb]
     kinds = entry.classes
     if not kinds["subject"]:
@@ -116,7 +116,7 @@ def draw_core(dice: Dice, verb: str, subject: NounPhrase | None, short: bool) ->
 
 
 def _with_complement(dice: Dice, clause: Clause) -> Clause:
-    """With the clause of what is said or known, or of what is tried."""
+    """Add the subordinate clause of what is said, known or tried."""
     verb = clause.entry
     if verb.frame == "infinitive":
         who = known(clause.subject) if clause.subject else None
@@ -129,12 +129,12 @@ def _with_complement(dice: Dice, clause: Clause) -> Clause:
 
 
 def known(phrase: NounPhrase) -> NounPhrase:
-    """With `the` for a quantifier."""
+    """Replace a quantifier by `the`."""
     return phrase._replace(determiner="the") if phrase.is_quantified else phrase
 
 
 def _put_beside(dice: Dice, clause: Clause, kinds: frozenset[str]) -> Clause:
-    """On, under, behind or next to something that has such a side; people only sit on and stand behind."""
+    """Draw a place with a preposition that fits it: on, under, behind or next to."""
     place = draw_noun_phrase(dice, kinds, "known", plain=dice.chance(0.6))
     sides = [name for name, entry in lexicon.PREPOSITIONS.items() if place.tags & entry.goes_with]
     if clause.verb in ("sit", "stand") and clause.subject and clause.subject.is_person:
@@ -147,7 +147,7 @@ def _put_beside(dice: Dice, clause: Clause, kinds: frozenset[str]) -> Clause:
 
 
 def _draw_predicative(dice: Dice) -> Clause:
-    """He is a teacher; the dog is tired; the dog is bigger than the cat."""
+    """Draw a clause with be: he is a teacher, the dog is tired, the dog is bigger than the cat."""
     if dice.chance(0.12):
         return _draw_profession(dice)
     name = dice.choices(list(lexicon.ADJECTIVES), cum_weights=_adjective_weights())[0]
@@ -169,7 +169,7 @@ def _adjective_weights() -> list[float]:
 
 
 def _draw_profession(dice: Dice) -> Clause:
-    """He is a teacher: the German nouns have the gender of the person."""
+    """Draw a profession whose German noun has the gender of the person."""
     pronoun = dice.choice(("he", "she"))
     jobs, names = (
         [name for name in lexicon.members(kinds) if pronoun in lexicon.NOUNS[name].tags]
@@ -188,7 +188,7 @@ def _draw_profession(dice: Dice) -> Clause:
 
 
 def modify(dice: Dice, clause: Clause, short: bool) -> Clause:
-    """With time, place and manner, and negated, now and then; a short clause less often."""
+    """Sometimes add time, place and manner, and negate; less often if the clause is to be short."""
     clause = _add_time(dice, clause, short) if _happens(clause) else clause
     kinds = clause.entry.classes
     if kinds["place"] and not clause.place and dice.chance(0.15 if short else 0.3):
@@ -203,14 +203,14 @@ def modify(dice: Dice, clause: Clause, short: bool) -> Clause:
 
 
 def _happens(clause: Clause) -> bool:
-    """Whether a clause has a time: what is done, and how one feels."""
+    """Whether a clause can have a time: actions and feelings."""
     if clause.predicate and clause.subject:
         return bool(lexicon.ADJECTIVES[clause.predicate].reactions) and clause.subject.is_alive
     return not clause.entry.state and clause.entry.frame not in ("that", "whether")
 
 
 def _add_time(dice: Dice, clause: Clause, short: bool) -> Clause:
-    """With a time or a frequency, or neither."""
+    """Sometimes add a time or a frequency."""
     if not short and dice.chance(0.4) and (times := _times_for(clause.verb, clause.tense)):
         weights = [6 if lexicon.TIMES[name].verbs else 1 for name in times]
         return clause._replace(time=dice.choices(times, weights)[0])
@@ -223,7 +223,7 @@ def _add_time(dice: Dice, clause: Clause, short: bool) -> Clause:
 
 @functools.cache
 def _times_for(verb: str, tense: str) -> tuple[str, ...]:
-    """The adverbials that go with a verb and a tense; to have to or want something in the past is past."""
+    """The adverbials of time that go with a verb and a tense; `wanted` and `had to` count as past."""
     kind = "past" if tense in ("wanted", "had_to") else "modal" if TENSES[tense].modal else tense
     return tuple(
         name for name, time in lexicon.TIMES.items() if kind in time.goes_with and verb in (time.verbs or lexicon.VERBS)
@@ -238,5 +238,5 @@ def _negate(dice: Dice, clause: Clause) -> Clause:
 
 
 def _can_be_new(phrase: NounPhrase) -> bool:
-    """Whether `a` can stand for `the`."""
+    """Whether `a` can replace `the`."""
     return not phrase.plural and not phrase.rule and not phrase.tags & {"mass", "kin", "single"}

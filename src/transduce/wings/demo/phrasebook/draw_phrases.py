@@ -1,4 +1,4 @@
-"""Drawing noun phrases: who or what, how many, whose, and what it is like."""
+"""Draw noun phrases: noun, number, determiner or owner, and adjective."""
 
 import functools
 import itertools
@@ -13,15 +13,15 @@ OWNERS = frozenset({"adult"})
 
 
 class Dice(random.Random):
-    """Python's generator, which gives the same numbers for a seed everywhere, with one more question."""
+    """Python's random generator, which is the same on every machine, with `chance`."""
 
     def chance(self, probability: float) -> bool:
-        """Whether something happens that happens with this probability."""
+        """True with this probability."""
         return self.random() < probability
 
 
 def draw_noun_phrase(dice: Dice, kinds: frozenset[str], role: str = "object", plain: bool = False) -> NounPhrase:
-    """A noun phrase of one of the kinds; `plain`: short; role: subject, object, or known (definite)."""
+    """Draw a noun phrase of one of the kinds; `plain`: short; role: subject, object, or known (definite)."""
     if kinds & lexicon.PEOPLE and role != "known" and dice.chance(0.3 if role == "subject" else 0.2):
         return draw_pronoun(dice)
     if kinds & lexicon.PEOPLE and dice.chance(0.12):
@@ -35,12 +35,12 @@ def draw_noun_phrase(dice: Dice, kinds: frozenset[str], role: str = "object", pl
 
 
 def draw_pronoun(dice: Dice) -> NounPhrase:
-    """A person who is known."""
+    """Draw a personal pronoun."""
     return NounPhrase(dice.choice(("I", "you", "he", "she", "we", "they")))
 
 
 def draw_counted(dice: Dice, head: str, role: str) -> NounPhrase:
-    """A noun with its number and its determiner, or its owner."""
+    """Draw the number of a noun, and its determiner or owner."""
     tags = lexicon.NOUNS[head].tags
     if tags & {"name", "bare"}:
         return NounPhrase(head)
@@ -59,7 +59,7 @@ def draw_counted(dice: Dice, head: str, role: str) -> NounPhrase:
 
 
 def _draw_determiner(dice: Dice, plural: bool, role: str, can_be_owned: bool) -> str:
-    """One for a noun that can be counted: the, my, a, two, no."""
+    """Draw a determiner for a countable noun: the, my, a, two, no."""
     new = ["two", "some", "many", dice.choice(lexicon.NUMERALS), ""] if plural else ["a", "a", "a"]
     if role == "subject":
         new = [*new[:-1], "all", "no", "some"] if plural else ["a", "every", "no"]
@@ -70,7 +70,7 @@ def _draw_determiner(dice: Dice, plural: bool, role: str, can_be_owned: bool) ->
 
 
 def _draw_owned(dice: Dice, head: str) -> NounPhrase | None:
-    """Anna's key, the teacher's key, the door of the house; not always."""
+    """Draw an owner, sometimes: Anna's key, the teacher's key, the door of the house."""
     tags = lexicon.NOUNS[head].tags
     if "part" in tags and dice.chance(0.35):
         return NounPhrase(head, "the", rule="part", owner=NounPhrase(dice.choice(lexicon.members(WITH_PARTS)), "the"))
@@ -88,5 +88,5 @@ def _draw_adjective(dice: Dice, head: str) -> str:
 
 @functools.cache
 def _specificity(head: str) -> list[float]:
-    """The cumulative weights of its adjectives: one of few nouns is drawn more often with them."""
+    """Cumulative weights of a noun's adjectives: those that go with few nouns are drawn more often."""
     return list(itertools.accumulate(1 / lexicon.breadth(name) for name in lexicon.adjectives_of(head)))

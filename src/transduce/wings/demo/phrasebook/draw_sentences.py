@@ -1,4 +1,4 @@
-"""Drawing sentences: a rule of `[sentences]` by its weight, then the clauses that it needs."""
+"""Draw sentences: a rule of `[sentences]` by weight, then its clauses."""
 
 import itertools
 from collections.abc import Callable
@@ -8,17 +8,17 @@ from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sente
 from transduce.wings.demo.phrasebook.draw_clauses import REPORTING, draw_clause, draw_core, modify, tenses_of, verbs_of
 from transduce.wings.demo.phrasebook.draw_phrases import Dice
 from transduce.wings.demo.phrasebook.draw_two_clauses import draw_two_clauses
-from transduce.wings.demo.phrasebook.grammar import SENTENCES
+from transduce.wings.demo.phrasebook.grammar import SENTENCE_RULES
 from transduce.wings.demo.phrasebook.lexicon import NOUNS, TIMES, VERBS
 from transduce.wings.demo.phrasebook.sense import is_sound
 
-RULES = list(SENTENCES)
-WEIGHTS = list(itertools.accumulate(rule.weight for rule in SENTENCES.values()))
+RULE_NAMES = list(SENTENCE_RULES)
+RULE_WEIGHTS = list(itertools.accumulate(rule.weight for rule in SENTENCE_RULES.values()))
 COMMANDED = [name for name, time in TIMES.items() if "command" in time.goes_with]
 
 
 class Question(NamedTuple):
-    """The kind of verb that a question word goes with, its tenses, and what it asks for: missing in the clause."""
+    """The verbs and tenses that go with a question word, and the part of the clause that it replaces."""
 
     verbs: str
     tenses: tuple[str, ...] = ("present", "progressive", "past", "can", "future")
@@ -39,8 +39,8 @@ QUESTIONS = {
 
 
 def draw_sentence(dice: Dice) -> Sentence:
-    """A sentence by a rule drawn by weight."""
-    rule = dice.choices(RULES, cum_weights=WEIGHTS)[0]
+    """Draw a sentence."""
+    rule = dice.choices(RULE_NAMES, cum_weights=RULE_WEIGHTS)[0]
     if rule in QUESTIONS:
         return _draw_question(dice, rule)
     if (draw := ONE_CLAUSE.get(rule)) is not None:
@@ -56,14 +56,14 @@ def _draw_statement(dice: Dice, rule: str) -> Sentence:
 
 
 def _draw_fronted(dice: Dice, rule: str) -> Sentence:
-    """With the time in front."""
+    """Draw a statement that begins with its time."""
     while not (clause := draw_clause(dice, verbs_of("any"))).time:
         pass
     return Sentence(rule, clause._replace(time=""), time=clause.time)
 
 
 def _draw_yes_no(dice: Dice, rule: str) -> Sentence:
-    """A question to be answered by yes or no; `rarely` is not asked for, nor whether nobody does something."""
+    """Draw a yes-no question, without `rarely` and without `no` as the determiner of its subject."""
     while True:
         clause = draw_clause(dice, verbs_of("any"))
         if not clause.subject or clause.subject.determiner != "no":
@@ -92,10 +92,10 @@ ONE_CLAUSE: dict[str, Callable[[Dice, str], Sentence]] = {
 
 
 def _draw_question(dice: Dice, rule: str) -> Sentence:
-    """A question with a question word."""
+    """Draw a question with a question word."""
     question = QUESTIONS[rule]
     while True:
-        asker = NounPhrase("he") if rule == "who" else None  # only the verb's form is kept
+        asker = NounPhrase("he") if rule == "who" else None  # only its verb form is used
         clause = draw_clause(dice, verbs_of(question.verbs), question.tenses, asker)
         clause = clause._replace(frequency="", negated=clause.negated and rule == "why")
         if rule in ("when", "why"):
@@ -106,7 +106,7 @@ def _draw_question(dice: Dice, rule: str) -> Sentence:
 
 
 def _asked(phrase: NounPhrase | None) -> NounPhrase | None:
-    """`which` for the determiner, if the noun can be counted."""
+    """Replace the determiner by `which`, if the noun is countable."""
     if phrase is None or phrase.head not in NOUNS or phrase.tags & {"name", "mass", "kin", "single"}:
         return None
     return phrase._replace(determiner="which", rule="", owner=None)
@@ -116,7 +116,7 @@ def _is_askable(clause: Clause, rule: str) -> bool:
     if clause.subject and clause.subject.is_quantified:
         return False
     if clause.tense == "progressive" and clause.subject and clause.subject.head in ("I", "we"):
-        return False  # who is doing something knows where and why
+        return False  # nobody asks where or why he is doing something
     if rule in ("who", "when", "why"):
         return True
     return not clause.manner and (clause.tense != "present" or clause.entry.state)
@@ -131,7 +131,7 @@ def _without(clause: Clause, gap: str) -> Clause:
 
 
 def _with_relative_of_subject(dice: Dice, clause: Clause) -> Clause | None:
-    """The clause with a relative clause on its subject, or None."""
+    """The clause with a relative clause on its subject, or None if it takes none."""
     if clause.complement or not (subject := clause.subject) or not _takes_relative(subject) or not dice.chance(0.5):
         return None
     relative = _draw_relative(dice, subject.head, clause.verb)
@@ -139,7 +139,7 @@ def _with_relative_of_subject(dice: Dice, clause: Clause) -> Clause | None:
 
 
 def _with_relative_of_object(dice: Dice, clause: Clause) -> Clause | None:
-    """The clause with a relative clause on its object, if nothing follows that, or None."""
+    """The clause with a relative clause on its object, or None if something follows the object."""
     follows = clause.place or clause.time or clause.manner or clause.frequency or clause.negated or clause.complement
     if follows or clause.verb == "be" or not (what := clause.object) or not _takes_relative(what):
         return None
@@ -152,7 +152,7 @@ def _takes_relative(phrase: NounPhrase) -> bool:
 
 
 def _draw_relative(dice: Dice, head: str, taken: str) -> Clause | None:
-    """A clause about a noun, its subject or object, with another verb than `taken`; None where there is none."""
+    """Draw a clause with the noun as its subject or object and another verb than `taken`, or None."""
     gap = dice.choice(("subject", "object"))
     verbs = [name for name in _relative_verbs(head, gap) if name != taken]
     for verb in dice.sample(verbs, min(3, len(verbs))):
@@ -168,7 +168,7 @@ def _draw_relative(dice: Dice, head: str, taken: str) -> Clause | None:
 
 
 def _relative_verbs(head: str, gap: str) -> list[str]:
-    """The verbs that have the noun as their subject (and no clause after them) or as their direct object."""
+    """The verbs that take the noun as subject (without a subordinate clause) or as direct object."""
     direct = (*verbs_of("which"), *verbs_of("whom_dative"))
     return [
         name

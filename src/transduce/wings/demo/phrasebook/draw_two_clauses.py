@@ -1,4 +1,4 @@
-"""Drawing two clauses that go together: cause and effect, a condition, two things at once or one after the other."""
+"""Draw two related clauses: cause and effect, condition, simultaneous or consecutive actions."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ ACTING = [verb for verb in verbs_of("willed") if verb != "hurry"]
 
 
 def draw_two_clauses(dice: Dice, rule: str) -> tuple[Clause, Clause]:
-    """The main clause and the other one of a rule of `[sentences]`, with different verbs and different nouns."""
+    """Draw the main clause and the other one for a rule of `[sentences]`, with different verbs and nouns."""
     while True:
         main, other = _draw_related(dice, rule)
         subjects = [clause.subject for clause in (main, other) if clause.subject]
@@ -36,7 +36,7 @@ def _draw_related(dice: Dice, rule: str) -> tuple[Clause, Clause]:
 
 
 def _draw_cause(dice: Dice, rule: str) -> tuple[Clause, Clause]:
-    """How somebody feels because of something, or what he does because of it or in spite of it."""
+    """Draw a feeling and its cause, or a feeling and what somebody does because or in spite of it."""
     tense = dice.choice(("present", "past"))
     if rule == "because" and dice.chance(0.5):
         happened = ("past", "perfect") if tense == "present" else ("past",)
@@ -51,7 +51,7 @@ def _draw_cause(dice: Dice, rule: str) -> tuple[Clause, Clause]:
 
 
 def _draw_condition(dice: Dice, rule: str) -> tuple[Clause, Clause]:
-    """What somebody will do if it rains, or if he feels so."""
+    """Draw what somebody will do, and the weather or feeling that is the condition."""
     tense = dice.choice(("future", "future", "can", "must"))
     if dice.chance(0.5):
         time = dice.choice(("", "today", "tomorrow"))
@@ -63,7 +63,7 @@ def _draw_condition(dice: Dice, rule: str) -> tuple[Clause, Clause]:
 
 
 def _draw_sequence(dice: Dice) -> tuple[Clause, Clause]:
-    """What somebody did before he did something else."""
+    """Draw two past actions of one person."""
 
     def acted(who: NounPhrase | None = None) -> Clause:
         return draw_clause(dice, ACTING, ("past",), who, short=True)._replace(negated=False)
@@ -74,7 +74,7 @@ def _draw_sequence(dice: Dice) -> tuple[Clause, Clause]:
 def _acts_and_feels(
     dice: Dice, rule: str, act: tuple[Sequence[str], str], feeling: tuple[str, str]
 ) -> tuple[Clause, Clause]:
-    """What somebody does (one of the verbs, in a tense) and how he feels (also in a tense)."""
+    """Draw an action (verbs and tense) and a feeling (with its tense) of one person."""
     verbs, tense = act
 
     def acts(who: NounPhrase) -> Clause:
@@ -96,7 +96,7 @@ def _feels(dice: Dice, feeling: str, tense: str) -> Callable[[NounPhrase], Claus
 
 
 def _about_one(dice: Dice, first: Clause, second: Callable[[NounPhrase], Clause]) -> tuple[Clause, Clause]:
-    """Two clauses about one person; in both a pronoun where the German noun's gender is not the person's."""
+    """Two clauses about one person; with pronouns in both if the German noun's gender is not the person's."""
     subject = first.subject
     assert subject
     if subject.is_pronoun:

@@ -1,4 +1,4 @@
-"""A derivation in English: trees, whose leaves are the sentence."""
+"""Write a derivation in English, as trees."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
 from transduce.wings.demo.phrasebook.grammar import FRAMES, NOUN_PHRASES, TENSES, Part, Tree, Word, grow, grow_one, leaf
 from transduce.wings.demo.phrasebook.lexicon import ER, NOUNS, NUMERALS, POSSESSIVES, PRONOUNS, VERBS
 
-FINITE = {  # by person; other verbs and auxiliaries have one form, or a third person in -s
+FINITE_FORMS = {  # by person; other verbs have one form, or a third person in -s
     "be": ("am", "are", "is", "are"),
     "was": ("was", "were", "was", "were"),
     "do": ("do", "do", "does", "do"),
@@ -16,13 +16,13 @@ FINITE = {  # by person; other verbs and auxiliaries have one form, or a third p
 }
 PAST = ("d", "wanted", "had")
 MODALS = ("will", "can", "must", "should", "would")
-BASE = {"wanted": "want", "had": "have"}
+BASE_FORMS = {"wanted": "want", "had": "have"}
 DEPENDENT_TAGS = {"en": "VBN", "ing": "VBG", "to": "TO", "allowed": "VBN"}  # VB otherwise
 DETERMINER_TAGS = {"which": "WDT", "many": "JJ"} | dict.fromkeys(POSSESSIVES, "PRP$") | dict.fromkeys(NUMERALS, "CD")
 
 
 def write_noun_phrase(phrase: NounPhrase, link: str, oblique: bool = False) -> Tree:
-    """An NP; `oblique` is not the subject: me, him, them."""
+    """An NP; `oblique`: not a subject, so me, him, them."""
 
     def slot(name: str) -> Sequence[Part]:
         if name in ("owner", "owners") and phrase.owner:
@@ -78,7 +78,7 @@ def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None =
 
 
 def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) -> list[Tree]:
-    """The finite verb and what depends on it: (does) (want) (to) (buy)."""
+    """The finite verb and its dependent verbs: (does) (want) (to) (buy)."""
     forms, tense = clause.entry.forms, TENSES[clause.tense]
     verb, helper = link + "/verb", link + ("/helper" if "infinitive" in tense.german else "/verb")
     if order in ("command", "bare"):
@@ -91,13 +91,13 @@ def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) ->
         return [leaf(tag, "cannot", helper, link + "/not"), *rest]
     takes_do = first[0] == "*" or (word in forms and clause.verb != "be")
     if takes_do and (order == "inverted" or clause.negated):
-        base = forms["base"] if word in forms else BASE.get(word, word)
-        return [leaf(tag, "did" if word in PAST else FINITE["do"][who], helper), leaf("VB", base, helper), *rest]
+        base = forms["base"] if word in forms else BASE_FORMS.get(word, word)
+        return [leaf(tag, "did" if word in PAST else FINITE_FORMS["do"][who], helper), leaf("VB", base, helper), *rest]
     return [leaf(tag, _finite(clause.verb, word, who), helper), *rest]
 
 
 def _dependent(word: str, forms: Mapping[str, str], link: str) -> Tree:
-    """A verb after the finite one: its form if the tense asks for one, or the word itself."""
+    """A verb after the finite one, in the form that the tense requires."""
     return leaf(DEPENDENT_TAGS.get(word, "VB"), forms.get(word, word), link)
 
 
@@ -106,18 +106,18 @@ def _says_cannot(clause: Clause, order: str) -> bool:
 
 
 def _finite(verb: str, word: str, who: int) -> str:
-    """The form of a tense's first word, for a person."""
+    """The finite form of a tense's first word, by person."""
     if verb == "be":
         word = {"s": "be", "d": "was"}.get(word, word)
-    if word in FINITE:
-        return FINITE[word][who]
+    if word in FINITE_FORMS:
+        return FINITE_FORMS[word][who]
     if word == "s" and who != ER:
         word = "base"
     return VERBS[verb].forms.get(word, word)
 
 
 def _frame(clause: Clause, link: str) -> list[Part]:
-    """What the verb asks for: a particle, objects, a place, another clause."""
+    """The complements of the verb: a particle, objects, a place, another clause."""
 
     def slot(name: str) -> Sequence[Part]:
         if name in "12":
@@ -138,7 +138,7 @@ def _frame(clause: Clause, link: str) -> list[Part]:
 
 
 def _predicate(clause: Clause, link: str) -> list[Part]:
-    """old, older or more famous."""
+    """The predicate adjective: old, older or more famous."""
     link += "/predicate"
     if not clause.object:
         return [leaf("JJ", clause.predicate, link)]
@@ -149,7 +149,7 @@ def _predicate(clause: Clause, link: str) -> list[Part]:
 
 
 def _place(clause: Clause, link: str) -> list[Part]:
-    """in the garden, next to the table."""
+    """The place: in the garden, next to the table."""
     if not clause.place:
         return []
     place = write_noun_phrase(clause.place, link + ".place", oblique=True)
@@ -161,7 +161,7 @@ def _place(clause: Clause, link: str) -> list[Part]:
 
 
 def _adverbials(clause: Clause, link: str) -> list[Part]:
-    """Manner, place and time, in this order, at the end."""
+    """Manner, place and time, in this order."""
     manner = [Tree("ADVP", (leaf("RB", clause.manner, link + "/manner"),))] if clause.manner else []
     place = [] if clause.requires_place else _place(clause, link)
     time = grow(lexicon.TIMES[clause.time].english, link + ".time") if clause.time else []

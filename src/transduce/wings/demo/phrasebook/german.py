@@ -1,7 +1,7 @@
-"""A derivation in German: its words in order.
+"""Write a derivation in German, as a list of words.
 
-The parts of a clause stand between the finite verb and the other verbs, in the order of `Field`; where the finite verb
-stands is the `order` that the rule asks for.
+The parts of a clause are between the finite verb and the other verbs, in the order of `Field`. The `order` that a rule
+requires is the position of the finite verb.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,22 @@ from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
 from transduce.wings.demo.phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
 from transduce.wings.demo.phrasebook.lexicon import ACCUSATIVE, DATIVE, ER, GENITIVE, NOMINATIVE, PRONOUNS
 
-EARLY = ("mich", "mir", "dich", "dir", "ihn", "ihm", "ihr", "uns", "ihnen", "sich")  # not sie: it could be the subject
+EARLY = (
+    "mich",
+    "mir",
+    "dich",
+    "dir",
+    "ihn",
+    "ihm",
+    "ihr",
+    "uns",
+    "ihnen",
+    "sich",
+)  # not sie: it may be the subject
 
 
 class Field(IntEnum):
-    """What stands between the verbs, in order: the known before the new, what belongs to the verb last."""
+    """The parts between the verbs, in order: known before new, the verb's own complements last."""
 
     REFLEXIVE = auto()
     PRONOUN = auto()
@@ -29,7 +40,7 @@ class Field(IntEnum):
     NOT = auto()
     MANNER = auto()
     PLACE = auto()
-    OF_THE_VERB = auto()  # a place that the verb requires, an object with a preposition, a game
+    OF_THE_VERB = auto()  # a required place, an object with a preposition, a game
     PREDICATE = auto()
     COMPARED = auto()
 
@@ -38,7 +49,7 @@ class Field(IntEnum):
 
 
 def write_noun_phrase(phrase: NounPhrase, case: int, link: str, negation: str = "") -> list[Word]:
-    """The words without the relative clause.
+    """The words of a noun phrase, without its relative clause.
 
     With `negation`, the link of English `not`, `a` and the missing article become `kein`.
     """
@@ -87,7 +98,7 @@ def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
 
 
 def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None = None) -> list[Word]:
-    """The words; the order is second, first or last (where the finite verb stands), infinitive or imperative.
+    """The words of a clause; order: second, first or last (position of the finite verb), infinitive or imperative.
 
     `gap` is the noun of a relative clause, with which the verb agrees where it is the subject.
     """
@@ -103,7 +114,7 @@ def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None =
 def _around_finite(
     clause: Clause, link: str, order: str, middle: Sequence[Word], agrees_with: NounPhrase | None
 ) -> list[Word]:
-    """The subject, the verbs and what is between them, with the finite verb in its place."""
+    """The subject, the verbs and the words between them, with the finite verb in its position."""
     subject = _subject(clause, link)
     finite, end = _finite(clause, link, agrees_with.person if agrees_with else ER)
     if order == "last":
@@ -117,7 +128,7 @@ def _around_finite(
 
 
 def _comes_early(clause: Clause, middle: Sequence[Word]) -> bool:
-    """Whether a pronoun comes before the subject: heute freut sich der Mann, but heute freut er sich."""
+    """Whether a pronoun precedes the subject: heute freut sich der Mann, but heute freut er sich."""
     return clause.subject is not None and not clause.subject.is_pronoun and middle[:1] != [] and middle[0].text in EARLY
 
 
@@ -133,7 +144,7 @@ def _verb(text: str, link: str) -> Word:
 
 
 def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
-    """The finite verb, and the infinitive or participle if there is one."""
+    """The finite verb, and its infinitive or participle, if any."""
     verb, german = clause.entry, TENSES[clause.tense].german
     if not german:
         return _verb(inflection.present(clause.verb)[who], link), []
@@ -151,7 +162,7 @@ def _particle(clause: Clause, link: str) -> list[Word]:
 
 
 def _infinitive_with_zu(clause: Clause, link: str) -> list[Word]:
-    """zu lesen, aufzustehen; zu is English `to`, a word of the clause around this one."""
+    """The infinitive: zu lesen, aufzustehen; `zu` is aligned with `to`, a word of the outer clause."""
     particle, infinitive = clause.entry.particle, clause.entry.infinitive
     if particle:
         return [_verb(f"{particle}zu{infinitive}", link)]
@@ -159,7 +170,7 @@ def _infinitive_with_zu(clause: Clause, link: str) -> list[Word]:
 
 
 def _complement(clause: Clause, link: str) -> list[Word]:
-    """What follows the last verb: another clause."""
+    """The subordinate clause, behind the last verb."""
     if (inner := clause.complement) is None:
         return []
 
@@ -206,7 +217,7 @@ def _manner_field(clause: Clause) -> Field:
 
 
 def _says_kein(clause: Clause) -> bool:
-    """Whether the negation is in the object's article: not a book, kein Buch."""
+    """Whether the object's article is the negation: not a book, kein Buch."""
     if not clause.negated or clause.object is None or clause.frame == "comparison":
         return False
     return not clause.object.is_definite and not clause.entry.preposition
@@ -232,7 +243,7 @@ def _object_field(clause: Clause, what: NounPhrase) -> Field:
 
 
 def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Word]:
-    """The object with its preposition, in its case; or who somebody is, or is compared with."""
+    """The object with its preposition and case; of be: the profession or the noun compared with."""
     before, case = [], NOMINATIVE
     if clause.verb != "be":
         before, case = [_verb(word, link) for word in clause.entry.preposition.split()], clause.entry.case
@@ -244,7 +255,7 @@ def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Wor
 
 
 def _predicate(clause: Clause, link: str) -> list[Word]:
-    """sehr alt, älter."""
+    """The predicate adjective: sehr alt, älter."""
     entry = lexicon.ADJECTIVES[clause.predicate]
     before = [Word(lexicon.DEGREES[clause.degree].german, frozenset({link + "/degree"}))] if clause.degree else []
     text = entry.german_comparative if clause.object else entry.german
@@ -252,7 +263,7 @@ def _predicate(clause: Clause, link: str) -> list[Word]:
 
 
 def _place(clause: Clause, place: NounPhrase, link: str) -> list[Word]:
-    """Where (dative) or where to (accusative, but zu and nach with dative)."""
+    """The place, in the dative, or of motion in the accusative (zu and nach: dative)."""
     verb_frame = clause.entry.frame
     if clause.preposition:
         preposition = lexicon.PREPOSITIONS[clause.preposition].german

@@ -1,8 +1,8 @@
-"""The rules of grammar.toml, and how their templates are filled in: a tree for English, a line for German.
+"""The rules of grammar.toml, and how to fill in their templates: trees for English, lists of words for German.
 
-A word of a template may have a mark (`because/c`); what stands in braces is a slot, filled by a part of the sentence.
-Every word that is translated carries links: the path of its part in the derivation and which word of it, such as
-`0.object.owner/head`. Words of the two languages that share a link are translations of each other.
+A word of a template may have a mark (`because/c`). Braces contain a slot, which a part of the sentence fills. A word
+has links, made of the path of its part in the derivation and its role there, such as `0.object.owner/head`. An English
+and a German word that share a link are aligned.
 """
 
 import functools
@@ -31,7 +31,7 @@ Part = Tree | Word
 
 
 class Rule(NamedTuple):
-    """A sentence (drawn by its weight) or a noun phrase: the same slots in both languages."""
+    """The templates of a sentence or a noun phrase, with the same slots in both languages; sentences have a weight."""
 
     english: str
     german: str
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What follows an English verb; the German rest after the last verb; the case of the German object."""
+    """The template behind an English verb, the one behind the last German verb, and the case of the German object."""
 
     english: str
     rest: str = ""
@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
 
 class Tense(NamedTuple):
-    """The forms of the verbs; `modal` ones are for people and animals, and `polarity` + or - for one kind of clause."""
+    """Verb forms of a tense; `modal`: for people and animals only; `polarity`: + or - clauses only."""
 
     english: str
     german: str
@@ -57,13 +57,13 @@ class Tense(NamedTuple):
 
 
 def read(file: str) -> dict[str, Any]:
-    """One of the TOML files beside this module."""
+    """Read a TOML file of this folder."""
     folder = resources.files("transduce.wings.demo.phrasebook")
     return tomllib.loads(folder.joinpath(file).read_text(encoding="utf-8"))
 
 
 _TABLES = read("grammar.toml")
-SENTENCES = {name: Rule(**rule) for name, rule in _TABLES["sentences"].items()}
+SENTENCE_RULES = {name: Rule(**rule) for name, rule in _TABLES["sentences"].items()}
 FRAMES = {name: Frame(**rule) for name, rule in _TABLES["frames"].items()}
 TENSES = {name: Tense(**rule) for name, rule in _TABLES["tenses"].items()}
 NOUN_PHRASES = {name: Rule(**rule) for name, rule in _TABLES["noun_phrases"].items()}
@@ -71,12 +71,12 @@ AUXILIARIES: dict[str, list[str]] = {name: forms.split() for name, forms in _TAB
 
 
 def leaf(tag: str, text: str, *links: str) -> Tree:
-    """A word under its part of speech."""
+    """A tree of one word under its part of speech."""
     return Tree(tag, (Word(text, frozenset(links)),))
 
 
 def grow(template: str, link: str, slot: Callable[[str], Sequence[Part]] = lambda _: ()) -> list[Part]:
-    """The trees of an English template; `slot` says what stands in braces. Constituents without words disappear."""
+    """The trees of an English template; `slot` fills braces. Constituents without words are dropped."""
     return _grown(_parsed(template), link, slot)
 
 
@@ -88,7 +88,7 @@ def grow_one(template: str, link: str, slot: Callable[[str], Sequence[Part]]) ->
 
 
 def line(template: str, link: str, slot: Callable[[str], Sequence[Word]] = lambda _: ()) -> list[Word]:
-    """The words of a German template; `slot` says what stands in braces."""
+    """The words of a German template; `slot` fills braces."""
     words: list[Word] = []
     for piece in template.split():
         words += slot(piece[1:-1]) if piece[0] == "{" else [marked(piece, link)]
@@ -96,14 +96,14 @@ def line(template: str, link: str, slot: Callable[[str], Sequence[Word]] = lambd
 
 
 def marked(piece: str, link: str) -> Word:
-    """`because/c` is the word `because`, linked as `<link>/c`; without a mark it has no link."""
+    """`because/c` is the word `because` with the link `<link>/c`; a word without a mark has no link."""
     text, _, mark = piece.partition("/")
     return Word(text, frozenset({f"{link}/{mark}"} if mark else ()))
 
 
 @functools.cache
 def _parsed(template: str) -> tuple[Part, ...]:
-    """The trees of a template whose words are still pieces: a slot in braces, or a word with its mark."""
+    """The trees of a template, whose words are still slots in braces or words with marks."""
     open_: list[tuple[str, list[Part]]] = [("", [])]
     for piece in re.findall(r"\(\S+|\)|[^\s()]+", template):
         if piece[0] == "(":
@@ -117,10 +117,10 @@ def _parsed(template: str) -> tuple[Part, ...]:
 
 
 def _grown(parts: Sequence[Part], link: str, slot: Callable[[str], Sequence[Part]]) -> list[Part]:
-    found: list[Part] = []
+    grown: list[Part] = []
     for part in parts:
         if isinstance(part, Word):
-            found += slot(part.text[1:-1]) if part.text[0] == "{" else [marked(part.text, link)]
+            grown += slot(part.text[1:-1]) if part.text[0] == "{" else [marked(part.text, link)]
         elif children := _grown(part.children, link, slot):
-            found.append(Tree(part.label, tuple(children)))
-    return found
+            grown.append(Tree(part.label, tuple(children)))
+    return grown

@@ -1,6 +1,6 @@
-"""German forms: verbs by person, nouns with their determiners and adjectives by gender and case.
+"""German inflection: verbs by person; nouns, determiners and adjectives by gender and case.
 
-Gender is m, f, n, or p for every plural. Tuples are in the order of the cases.
+Gender is m, f, n, or p for plurals. Tuples are in the order of the cases.
 """
 
 import functools
@@ -35,7 +35,7 @@ BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}
 
 @functools.cache
 def present(verb: str) -> tuple[str, ...]:
-    """ich, du, er, wir: lese, liest, liest, lesen."""
+    """The present forms of ich, du, er, wir: lese, liest, liest, lesen."""
     infinitive, changed = VERBS[verb].infinitive, VERBS[verb].changed
     if " " in changed:
         return tuple(changed.split())
@@ -48,14 +48,14 @@ def present(verb: str) -> tuple[str, ...]:
 
 @functools.cache
 def preterite(verb: str) -> tuple[str, ...]:
-    """ich, du, er, wir, of a verb that uses it: war, warst, war, waren; otherwise nothing."""
+    """The preterite forms of ich, du, er, wir: war, warst, war, waren; () if the verb uses the perfect."""
     form = VERBS[verb].preterite
     return (form, form + "st", form, form + ("n" if form.endswith("e") else "en")) if form else ()
 
 
 @functools.cache
 def imperative(verb: str) -> str:
-    """arbeite, lies, gib; but fahr, schlaf."""
+    """The imperative of du: arbeite, lies, gib, but fahr, schlaf."""
     entry = VERBS[verb]
     stem, e = _stem(entry.infinitive)
     if "i" in entry.changed and "e" in stem:
@@ -64,14 +64,14 @@ def imperative(verb: str) -> str:
 
 
 def _stem(infinitive: str) -> tuple[str, str]:
-    """The stem of a verb and the vowel that it needs before -st and -t: (arbeit, e)."""
+    """The stem of a verb, and the vowel before -st and -t: (arbeit, e)."""
     stem = infinitive.removesuffix("n").removesuffix("e")
     return stem, "e" if re.search(r"([td]|(ch|[^aeiouäöürlhmn])[mn])$", stem) else ""
 
 
 @functools.cache
 def noun(head: str, plural: bool, case: int) -> str:
-    """den Kindern, des Studenten, Annas."""
+    """The form of a noun: Kindern, Studenten, Annas."""
     entry = NOUNS[head]
     if plural:
         return entry.german_plural + ("n" if case == DATIVE and entry.german_plural[-1] not in "ns" else "")
@@ -81,7 +81,7 @@ def noun(head: str, plural: bool, case: int) -> str:
 
 
 def _genitive(head: str) -> str:
-    """The ending: des Hauses, des Lehrers, des Kochs, der Frau."""
+    """The genitive ending: Hauses, Lehrers, Kochs, Frau."""
     entry = NOUNS[head]
     if "name" in entry.tags:
         return "s"
@@ -93,21 +93,21 @@ def _genitive(head: str) -> str:
 
 @functools.cache
 def determiner(english: str, gender: str, case: int) -> str:
-    """der, einen, meinem, dieser, zwei."""
+    """The form of a determiner: der, einen, meinem, dieser, zwei."""
     if english == "the":
         return DEFINITE_ARTICLE[gender][case]
     return DETERMINERS[english].stem + ("" if _is_bare(english, gender, case) else STRONG[gender][case])
 
 
 def _is_bare(english: str, gender: str, case: int) -> bool:
-    """Whether the determiner has no ending, or there is none: zwei Hunde, ein Hund."""
+    """Whether the determiner has no ending or is missing: zwei Hunde, ein Hund."""
     kind = DETERMINERS[english].kind if english else "none"
     return kind == "none" or (kind == "ein" and (gender, case) in BARE_EIN)
 
 
 @functools.cache
 def adjective(english: str, after: str, gender: str, case: int) -> str:
-    """The adjective after a determiner: strong where that does not show the case, as in `ein alter Mann`."""
+    """The form of an adjective after a determiner: strong if that doesn't show the case, as in `ein alter Mann`."""
     if _is_bare(after, gender, case) or DETERMINERS[after].kind == "few":
         ending = "en" if case == GENITIVE and gender in "mn" else STRONG[gender][case]
     else:

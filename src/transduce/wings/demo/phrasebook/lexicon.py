@@ -1,7 +1,7 @@
-"""The words of lexicon.toml and verbs.toml, by English name, as rows with named columns.
+"""The words of lexicon.toml and verbs.toml by English name, as named tuples.
 
-Nouns have tags (their class, their own name, and what else they are); verbs and adjectives say which tags they go with,
-so that nobody drinks a table.
+Nouns have tags: their class, their own name, and others. Verbs and adjectives name the tags that they go with, so
+nobody drinks a table.
 """
 
 import functools
@@ -15,7 +15,7 @@ from transduce.wings.demo.phrasebook.grammar import FRAMES, read
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 GENDERS = {"der": "m", "die": "f", "das": "n"}  # "p" is the plural
-PERSONS = {"ich": 0, "du": 1, "er": 2, "wir": 3}  # whose form a verb has: ihr is not used, sie (they) is like wir
+PERSONS = {"ich": 0, "du": 1, "er": 2, "wir": 3}  # forms of a verb; ihr is not used, sie (they) equals wir
 ER, WIR = PERSONS["er"], PERSONS["wir"]
 # sich and a separable particle, the infinitive with its changed forms, the participle, the auxiliary, the preterite:
 # `auf-stehen aufgestanden sein`, `lesen(lies) gelesen`, `denken gedacht /dachte`.
@@ -31,7 +31,7 @@ SOMEONE = frozenset({"someone"})  # who has a name
 
 
 class Noun(NamedTuple):
-    """An entry of `[nouns]`; the prepositions of a place: English at, German at, German to."""
+    """An entry of `[nouns]`; a place has three prepositions: English at, German at, German to."""
 
     plural: str
     german: str
@@ -59,14 +59,14 @@ class Determiner(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An entry of `[adjectives]`; `reactions` are the verbs of what a feeling makes people do."""
+    """An entry of `[adjectives]`; `reactions`: verbs for what a feeling makes people do."""
 
-    comparative: str  # "" if there is none
+    comparative: str  # "" for none
     german: str
     stem: str
     german_comparative: str
-    kinds: tuple[str, ...]  # tags of what it describes
-    unfit: tuple[str, ...]  # and of what it does not
+    kinds: tuple[str, ...]  # tags of nouns that it describes
+    unfit: tuple[str, ...]  # tags of nouns that it doesn't describe
     reactions: tuple[str, ...]
 
 

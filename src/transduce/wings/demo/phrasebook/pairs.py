@@ -1,4 +1,4 @@
-"""Sentence pairs: a derivation written in both languages, with its tree, word alignment and combinations of words."""
+"""Sentence pairs from derivations, with tree, word alignment and combinations of words."""
 
 import itertools
 import re
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce.wings.demo.phrasebook import english, german
 from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sentence
-from transduce.wings.demo.phrasebook.grammar import SENTENCES, Part, Tree, Word, grow, grow_one, line
+from transduce.wings.demo.phrasebook.grammar import SENTENCE_RULES, Part, Tree, Word, grow, grow_one, line
 from transduce.wings.demo.phrasebook.lexicon import NOUNS, TIMES
 
 CONTRACTIONS = {
@@ -21,7 +21,7 @@ CONTRACTIONS = {
 
 
 class Example(NamedTuple):
-    """A sentence pair; `alignment` pairs positions in the `tokens` of both, `tree` is bracketed Penn style."""
+    """A sentence pair; `alignment` pairs positions in the `tokens` of both, `tree` has Penn Treebank brackets."""
 
     english: str
     german: str
@@ -38,7 +38,7 @@ def tokens(text: str) -> list[str]:
 
 def build(sentence: Sentence) -> Example:
     """The two sentences, the tree, the alignment and the combinations of a derivation."""
-    rule = SENTENCES[sentence.rule]
+    rule = SENTENCE_RULES[sentence.rule]
     tree = grow_one(rule.english, "", lambda name: _english_part(sentence, name))
     source = _spell_english(_leaves(tree))
     target = _spell_german(line(rule.german, "", lambda name: _german_part(sentence, name)))
@@ -56,7 +56,7 @@ def build(sentence: Sentence) -> Example:
 
 
 def _english_part(sentence: Sentence, name: str) -> Sequence[Part]:
-    """What a slot of a sentence stands for: time, topic, or a clause by its number and order, such as 0.inverted."""
+    """The English part for a slot: time, topic, or a clause by number and word order, such as 0.inverted."""
     if name == "time":
         return grow(TIMES[sentence.time].english, "time")
     if name == "topic" and sentence.topic:
@@ -75,7 +75,7 @@ def _german_part(sentence: Sentence, name: str) -> Sequence[Word]:
 
 
 def _spell_english(words: list[Word]) -> list[Word]:
-    """a or an, and the capital."""
+    """Choose between a and an, and capitalise the first word."""
     for i, (word, following) in enumerate(itertools.pairwise(words)):
         if word.text == "a" and following.text[0] in "aeiou":
             words[i] = word._replace(text="an")
@@ -83,7 +83,7 @@ def _spell_english(words: list[Word]) -> list[Word]:
 
 
 def _spell_german(words: list[Word]) -> list[Word]:
-    """im, am, zum; one comma where two meet, none before the end; the capital."""
+    """Contract in dem to im, drop doubled commas and those before the end, and capitalise the first word."""
     found: list[Word] = []
     for word in words:
         last = found[-1].text if found else ""
@@ -112,13 +112,13 @@ def _leaves(tree: Tree) -> list[Word]:
 
 
 def _bracketed(tree: Tree, spelled: Iterator[Word]) -> str:
-    """(NP (DT the) (NN dog)), with the leaves as they are spelled."""
+    """The tree in brackets, such as (NP (DT the) (NN dog)), with the spelled leaves."""
     children = [next(spelled).text if isinstance(each, Word) else _bracketed(each, spelled) for each in tree.children]
     return f"({tree.label} {' '.join(children)})"
 
 
 def _alignment(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[int, int], ...]:
-    """The positions of all words that share a link."""
+    """The pairs of positions whose words share a link."""
     places: dict[str, list[int]] = {}
     for j, word in enumerate(target):
         for link in word.links:
@@ -128,7 +128,7 @@ def _alignment(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[in
 
 
 def _combinations(clause: Clause, gap: NounPhrase | None = None, time: str = "") -> Iterator[tuple[str, str]]:
-    """Each verb (or predicate adjective) with its nouns and adverbs, also in relative and dependent clauses."""
+    """Every verb (or predicate adjective) with its nouns and adverbs, also in subordinate clauses."""
     said = clause.predicate or clause.verb
     phrases = [clause.subject, clause.object, clause.receiver, clause.place, gap]
     phrases += [phrase.owner for phrase in phrases if phrase and phrase.rule == "pair"]
@@ -138,5 +138,5 @@ def _combinations(clause: Clause, gap: NounPhrase | None = None, time: str = "")
         if phrase and phrase.relative:
             yield from _combinations(phrase.relative, gap=NounPhrase(phrase.head))
     yield from ((said, adverb) for adverb in (clause.time, clause.frequency, clause.manner, time) if adverb)
-    if inner := clause.complement:  # of an infinitive the subject is not said
+    if inner := clause.complement:  # an infinitive has no spoken subject
         yield from _combinations(inner._replace(subject=None) if clause.entry.verbs else inner)

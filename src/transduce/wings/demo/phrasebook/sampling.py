@@ -1,7 +1,7 @@
-"""Sampling the language: endless distinct sentences, and a split by combinations of words.
+"""Sample sentence pairs, and split them by combinations of words.
 
-Part of the verb-noun and verb-adverb combinations are withheld from training: a held-out sentence has words that are
-all known, in a combination that is new.
+Some verb-noun and verb-adverb combinations are withheld from training: a held-out sentence combines known words in
+a new way.
 """
 
 import functools
@@ -14,29 +14,29 @@ from transduce.wings.demo.phrasebook.draw_sentences import draw_sentence
 from transduce.wings.demo.phrasebook.lexicon import NOUNS, VERBS, members, uses
 from transduce.wings.demo.phrasebook.pairs import Example, build, tokens
 
-WITHHELD = 0.07  # of all combinations
-FEW = 6  # nouns of a verb, or verbs of a noun: these are all needed in training
-LONGEST = 16  # tokens on either side
+WITHHELD_SHARE = 0.07  # of all combinations
+MIN_PARTNERS = 6  # nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training
+MAX_SENTENCE_TOKENS = 16  # on either side
 
 
 def stream(seed: int) -> Iterator[Example]:
-    """Endless distinct examples, the same for the same seed."""
+    """An endless stream of distinct examples, a function of the seed."""
     dice, seen = Dice(seed), set()
     while True:
         example = build(draw_sentence(dice))
         words = max(len(tokens(example.english)), len(tokens(example.german)))
-        if words <= LONGEST and example.english not in seen:
+        if words <= MAX_SENTENCE_TOKENS and example.english not in seen:
             seen.add(example.english)
             yield example
 
 
 def sentences(count: int, seed: int) -> list[Example]:
-    """`count` distinct examples, the same for the same seed."""
+    """`count` distinct examples, a function of the seed."""
     return list(itertools.islice(stream(seed), count))
 
 
 def split(train: int, held_out: int, seed: int) -> tuple[list[Example], list[Example]]:
-    """Training and held-out examples: each held-out one has a withheld combination, none in training has."""
+    """Training examples without withheld combinations, and held-out examples that each have one."""
     known: list[Example] = []
     new: list[Example] = []
     examples = stream(seed)
@@ -48,16 +48,16 @@ def split(train: int, held_out: int, seed: int) -> tuple[list[Example], list[Exa
 
 @functools.cache
 def withheld(combination: tuple[str, str]) -> bool:
-    """Whether a combination is kept out of training: by its SHA-256, so the same everywhere.
+    """Whether a combination is withheld from training, decided by its SHA-256.
 
-    A verb with few nouns, or a noun with few verbs, keeps all of them: each word alone must be known.
+    Words with few partners keep all combinations, so that every single word occurs in training.
     """
     digest = hashlib.sha256("\t".join(combination).encode()).digest()
-    return int.from_bytes(digest[:8], "big") < WITHHELD * 2**64 and _is_dispensable(*combination)
+    return int.from_bytes(digest[:8], "big") < WITHHELD_SHARE * 2**64 and _is_dispensable(*combination)
 
 
 def _is_dispensable(verb: str, other: str) -> bool:
     if other not in NOUNS or verb not in VERBS:
         return True
     kinds = [kinds for kinds in VERBS[verb].classes.values() if kinds & NOUNS[other].tags]
-    return uses(other) >= FEW and all(len(members(each)) >= FEW for each in kinds)
+    return uses(other) >= MIN_PARTNERS and all(len(members(each)) >= MIN_PARTNERS for each in kinds)

@@ -1,4 +1,4 @@
-"""Whether the parts of a clause go together: nobody sees himself, or builds the same house every day."""
+"""Checks that a clause makes sense: nobody sees himself, or builds the same house every day."""
 
 from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
 from transduce.wings.demo.phrasebook.grammar import TENSES
@@ -6,7 +6,7 @@ from transduce.wings.demo.phrasebook.lexicon import ACCUSATIVE, NOUNS, NUMERALS,
 
 
 def is_sound(clause: Clause) -> bool:
-    """Whether the parts of a clause go together."""
+    """Whether a clause makes sense."""
     if TENSES[clause.tense].modal and clause.subject and not clause.subject.is_alive:
         return False
     parts = _names_everybody_once(clause) and _suits(clause) and _counts_well(clause)
@@ -14,7 +14,7 @@ def is_sound(clause: Clause) -> bool:
 
 
 def _names_everybody_once(clause: Clause) -> bool:
-    """Whether nobody is in it twice, nor a child with wine."""
+    """Whether every noun occurs once, and no child has wine."""
     phrases = [phrase for phrase in (clause.subject, clause.object, clause.receiver, clause.place) if phrase]
     phrases += [phrase.owner for phrase in phrases if phrase.owner]
     heads = {phrase.head for phrase in phrases}
@@ -25,7 +25,7 @@ def _names_everybody_once(clause: Clause) -> bool:
 
 
 def _suits(clause: Clause) -> bool:
-    """Whether adjectives and possessives fit: nobody cleans clean windows or steals what is his own."""
+    """Whether adjectives and possessives fit: nobody cleans clean windows or steals his own things."""
     subject, what = clause.subject, clause.object
     if clause.predicate and subject and subject.head in NOUNS and clause.predicate not in adjectives_of(subject.head):
         return False
@@ -39,26 +39,26 @@ def _suits(clause: Clause) -> bool:
 
 
 def _own(phrase: NounPhrase) -> tuple[str, ...]:
-    """The possessive of somebody's own things; of a noun all that it could be."""
+    """The possessives that may refer to a phrase."""
     return (PRONOUNS[phrase.head].possessive,) if phrase.head in PRONOUNS else ("his", "her", "their")
 
 
 def _counts_well(clause: Clause) -> bool:
-    """Whether the quantities agree with the tense and the adverbs: `no` is rare, habits are of known people."""
+    """Whether quantifiers fit the tense and the adverbs."""
     if clause.subject and clause.subject.determiner == "no":
         return not clause.frequency and not clause.time and clause.tense in ("progressive", "past", "can")
     if clause.frequency and clause.subject and clause.subject.is_quantified:
         return False
     happens = not clause.entry.willed and clause.tense in ("present", "past")
     if happens and (clause.tense == "past") == bool(clause.frequency):
-        return False  # one laughed once, but often laughs
+        return False  # laughed once, but often laughs
     if clause.frequency and clause.object and clause.object.determiner in ("some", "many", *NUMERALS):
         return False
     return clause.tense != "present" or not (clause.time or clause.frequency) or _is_habit(clause)
 
 
 def _is_habit(clause: Clause) -> bool:
-    """Whether somebody known does it again and again: not the same house is built every day."""
+    """Whether the clause can be a habit of somebody known; the same house is not built every day."""
     verb = clause.entry
     if not _is_known(clause.subject):
         return False
@@ -68,12 +68,12 @@ def _is_habit(clause: Clause) -> bool:
 
 
 def _is_known(phrase: NounPhrase | None) -> bool:
-    """Whether somebody in particular is meant."""
+    """Whether the phrase refers to somebody in particular."""
     return phrase is None or (phrase.is_definite and not phrase.is_quantified)
 
 
 def _is_deniable(clause: Clause) -> bool:
-    """Whether `not` is said of something known, and German has one way to say it."""
+    """Whether the clause can be negated, in exactly one way in German."""
     if not _is_known(clause.subject) or clause.time == "now":
         return False
     if clause.frame in ("comparison", "infinitive", "whether"):
@@ -88,7 +88,7 @@ def _is_deniable(clause: Clause) -> bool:
 
 
 def _reports_well(clause: Clause) -> bool:
-    """Whether what is said is past where the saying is, and about somebody else."""
+    """Whether reported speech has the tense of its verb, and another subject."""
     inner = clause.complement
     if inner is None or clause.frame == "infinitive":
         return True

@@ -1,4 +1,4 @@
-"""Pairs side by side, many at a time: what is looked for is looked for once, in all of them."""
+"""Batches of pairs, for the rules of cleaning: a pattern is searched for once in all texts, not once in each."""
 
 import re
 import unicodedata
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from transduce.text.encoding_errors import UNDECODED
 from transduce.text.hashes import Bits64, as_numbers, hash_text
-from transduce.text.misalignment import Stretch, find_stretches, partners
 
 Ints = NDArray[np.int64]
 
 
-class Side:
-    """One side of some pairs, as one long text, so that a pattern is looked for once and not in every line."""
+class TextColumn:
+    """The sources or the targets of a batch of pairs."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -32,6 +31,11 @@ class Side:
         """Where each text begins in `joined`."""
         lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
         return np.cumsum(lengths) - lengths
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Characters of each text, without surrounding blanks."""
+        return lengths_of(self.texts)
 
     @cached_property
     def with_line_breaks(self) -> Ints:
@@ -50,18 +54,18 @@ class Side:
         return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
-        """The texts in which a pattern, that crosses no line feed, is found."""
-        found = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
-        return np.unique(np.searchsorted(self.begins, found, side="right") - 1)
+        """The texts in which a pattern that matches no line feed occurs."""
+        starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
+        return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
 
     @cached_property
     def letters(self) -> list[str]:
-        """The texts without case, punctuation, blanks and digits: what repeats, nearly."""
+        """The texts without case, punctuation, blanks and digits, to find near repetitions."""
         return self._reduced("PSZCN")
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Of the texts without case, punctuation and blanks; texts that have nothing else keep it."""
+        """Hashes of the texts without case, punctuation and blanks; a text that has nothing else is hashed whole."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -72,10 +76,39 @@ class Side:
         return _characters(categories).sub("", texts).split("\n")[:-1]
 
 
+class PairBatch:
+    """Consecutive pairs of a corpus."""
+
+    def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        self.source, self.target = TextColumn(sources), TextColumn(targets)
+        self.columns = self.source, self.target
+
+    def __len__(self) -> int:
+        return len(self.source.texts)
+
+    def exact_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal texts."""
+        sources, targets = self.source.texts, self.target.texts
+        return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
+
+    def near_hashes(self, rows: Iterable[int]) -> Bits64:
+        """Hashes of pairs: equal for equal letters; for pairs without letters on a side, for equal texts."""
+        texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
+        hashes = []
+        for row in rows:
+            sources, targets = letters if letters[0][row] and letters[1][row] else texts
+            hashes.append(hash_text(f"{sources[row]}\n{targets[row]}"))
+        return as_numbers(hashes)
+
+
+def lengths_of(texts: Sequence[str]) -> Ints:
+    """Characters of each text, without surrounding blanks."""
+    return np.fromiter(map(len, map(str.strip, texts)), dtype=np.int64, count=len(texts))
+
+
 @cache
 def _characters(categories: str) -> re.Pattern[str]:
-    """Characters of these Unicode categories, but for the line feed; of planes beyond the first, which has nearly all,
-    none."""
+    """Characters of these Unicode categories in the first plane, which has nearly all, but for the line feed."""
     wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
     ranges = []
     for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
@@ -83,39 +116,3 @@ def _characters(categories: str) -> re.Pattern[str]:
             first, *rest = codes
             ranges.append(f"\\u{first:04x}-\\u{rest[-1] if rest else first:04x}")
     return re.compile(f"[{''.join(ranges)}]+")
-
-
-class Sides:
-    """Some pairs, in the order in which they stand."""
-
-    def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
-        self.source, self.target = Side(sources), Side(targets)
-        self.both = self.source, self.target
-
-    def __len__(self) -> int:
-        return len(self.source.texts)
-
-    @cached_property
-    def stretches(self) -> list[Stretch]:
-        """Where they have slipped."""
-        return find_stretches(self.source.texts, self.target.texts)
-
-    @cached_property
-    def partners(self) -> Ints:
-        """The row of the target that belongs to each of the source, -1 where none surely does."""
-        return partners(self.stretches, len(self))
-
-    def exact_hashes(self, rows: Iterable[int]) -> list[bytes]:
-        """Of pairs, to the character."""
-        sources, targets = self.source.texts, self.target.texts
-        return [hash_text(f"{sources[row]}\n{targets[row]}") for row in rows]
-
-    def near_hashes(self, rows: Iterable[int]) -> list[bytes]:
-        """Of the letters of pairs; of pairs that have none on a side, to the character."""
-        (sources, targets), texts = (side.letters for side in self.both), [side.texts for side in self.both]
-        return [
-            hash_text(f"{sources[row]}\n{targets[row]}")
-            if sources[row] and targets[row]
-            else hash_text(f"{texts[0][row]}\n{texts[1][row]}")
-            for row in rows
-        ]

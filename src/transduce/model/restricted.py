@@ -1,16 +1,22 @@
-"""Attention other than that of section 3.2: to the nearest keys only (section 4), and additive (section 3.2.1).
+"""Self-attention restricted to the nearest positions (section 4 of the paper), and the choice of an attention.
 
-b = sentences, h = heads, t = query positions, s = key positions, n = positions of self-attention, d = channels of a
-head.
+b = sentences, h = heads, t = query positions, s = key positions, n = both in self-attention, d = channels of a head.
 """
+
+from pkgutil import resolve_name
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import records_attention
+
+ADDITIVE = (  # imported if model.attention is additive; the second is restricted
+    "transduce.wings.families.additive:AdditiveAttention",
+    "transduce.wings.families.additive:RestrictedAdditiveAttention",
+)
 
 
 def attend_nearby(
@@ -95,44 +101,10 @@ class RestrictedAttention(MultiHeadAttention):
         return super().attend(q, k, v, window_mask(t, s, self.window, causal, q.device, mask), False)
 
 
-class Additive(nn.Module):
-    """v tanh(q + k), with a v for each head: the attention function of Bahdanau et al. (2015)."""
-
-    def __init__(self, num_heads: int, d_k: int):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_heads, d_k))
-
-    def draw_weights(self, generator: torch.Generator) -> None:
-        """Xavier's uniform initialisation."""
-        nn.init.xavier_uniform_(self.weight, generator=generator)
-
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        """q (b, h, t, d_k), k (b, h, s, d_k) -> scores (b, h, t, s)."""
-        sums = (q[:, :, :, None] + k[:, :, None]).tanh()  # (b, h, t, s, d_k)
-        return torch.einsum("bhtsd,hd->bhts", sums, self.weight)
-
-
-class AdditiveAttention(MultiHeadAttention):
-    """Heads with additive scores instead of dot products."""
-
-    fused = False
-
-    def __init__(self, config: ModelConfig):
-        super().__init__(config)
-        self.additive = Additive(self.num_heads, config.d_k or config.d_model // self.num_heads)
-
-    def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
-        scores: Tensor = self.additive(q, k)
-        return scores
-
-
-class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
-    """Additive scores of the keys less than `model.window` positions away."""
-
-
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """The attention that model.attention and, for self-attention, model.window name."""
-    if to_self and config.window:
-        return (RestrictedAdditiveAttention if config.attention == "additive" else RestrictedAttention)(config)
-    return (AdditiveAttention if config.attention == "additive" else MultiHeadAttention)(config)
+    """The attention that model.attention names; self-attention is restricted to model.window, if that is set."""
+    restricted = to_self and config.window > 0
+    if config.attention == "additive":
+        additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)
+        return additive
+    return RestrictedAttention(config) if restricted else MultiHeadAttention(config)

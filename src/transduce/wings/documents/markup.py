@@ -1,7 +1,7 @@
-"""XML and HTML as they stand, character by character: where tags, comments and entities are, and what lies between.
+"""XML and HTML cut into pieces: tags, comments, and the text between them.
 
-Nothing is checked here and nothing is left out: the pieces put together are the text again. `documents/xml.py` checks.
-Every pattern is linear in the text (possessive quantifiers), whatever the text is.
+Nothing is checked and nothing is left out: the pieces, joined, are the text. Every pattern takes time linear in the
+text (possessive quantifiers).
 """
 
 import re
@@ -9,39 +9,40 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Literal, NamedTuple
 
-Kind = Literal["open", "close", "empty", "text", "other"]
+from transduce.text.inline import ENTITY
+
+PieceKind = Literal["open", "close", "empty", "text", "other"]
 
 ATTRIBUTES = r"""(?:[^\s"'=>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
-TAG = re.compile(rf"<(?P<close>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<empty>/?)>")
-OTHER = re.compile(  # comments, CDATA, instructions and declarations
+TAG_PATTERN = re.compile(rf"<(?P<close>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<empty>/?)>")
+NO_TAG = re.compile(  # comments, CDATA, instructions and declarations
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+(?:>|\Z)|</(?=[^A-Za-z_])[^>]*+(?:>|\Z)",
     re.DOTALL,
 )
-STARTS = re.compile(r"<(?=[A-Za-z_/!?])")
-ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
-ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
-VOID = frozenset(
+MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
+ATTRIBUTE_PATTERN = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
+VOID_ELEMENTS = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
-)  # HTML's
-RAW = frozenset(
+)  # of HTML
+RAW_ELEMENTS = frozenset(
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"]
-)  # hold no tags in HTML
+)  # of HTML; they hold no tags
 
 
 class Piece(NamedTuple):
-    """A stretch of markup."""
+    """A tag, a text, or other markup such as a comment."""
 
-    kind: Kind
+    kind: PieceKind
     begin: int
     end: int
-    name: str = ""  # of a tag, in small letters for HTML
+    name: str = ""  # of a tag, in lower case for HTML
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
-    """All of the text in pieces, in order; html: names in small letters, elements that are always empty, raw ones."""
+    """The pieces of a text in order; html: names are in lower case, and HTML's void and raw elements are known."""
     at = 0
     while at < len(text):
-        start = STARTS.search(text, at)
+        start = MARKUP_START.search(text, at)
         if not start:
             yield Piece("text", at, len(text))
             return
@@ -50,7 +51,7 @@ def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
         piece = _markup(text, start.start(), html)
         yield piece
         at = piece.end
-        if html and piece.kind == "open" and piece.name in RAW:
+        if html and piece.kind == "open" and piece.name in RAW_ELEMENTS:
             end = re.compile(rf"</{piece.name}(?=[\s/>])", re.IGNORECASE).search(text, at)
             raw_end = end.start() if end else len(text)
             if raw_end > at:
@@ -59,44 +60,44 @@ def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
 
 
 def _markup(text: str, at: int, html: bool) -> Piece:
-    """What begins at a `<`; what isn't closed goes on to the end of the text."""
-    if tag := TAG.match(text, at):
+    """The piece that begins at a `<`; one that is not closed goes on to the end of the text."""
+    if tag := TAG_PATTERN.match(text, at):
         name = tag["name"].lower() if html else tag["name"]
         if tag["close"]:
             return Piece("close", at, tag.end(), name)
-        empty = tag["empty"] or (html and name in VOID)
+        empty = tag["empty"] or (html and name in VOID_ELEMENTS)
         return Piece("empty" if empty else "open", at, tag.end(), name)
-    other = OTHER.match(text, at)
+    other = NO_TAG.match(text, at)
     return Piece("other", at, other.end() if other else len(text))
 
 
 def attributes(tag: str) -> dict[str, tuple[int, int]]:
-    """The attributes of a tag by name in small letters: where their values begin and end in it, without quotes."""
-    found: dict[str, tuple[int, int]] = {}
+    """The places of the attributes' values in a tag, without quotes, by name in lower case."""
+    values: dict[str, tuple[int, int]] = {}
     name = re.match(r"<[^\s/>]++", tag)
-    for each in ATTRIBUTE.finditer(tag, name.end() if name else 0):
-        if each[2]:
-            quoted = each[2][0] in "\"'"
-            found.setdefault(each[1].lower(), (each.start(2) + quoted, each.end(2) - quoted))
-    return found
+    for match in ATTRIBUTE_PATTERN.finditer(tag, name.end() if name else 0):
+        if match[2]:
+            quote = 1 if match[2][0] in "\"'" else 0
+            values.setdefault(match[1].lower(), (match.start(2) + quote, match.end(2) - quote))
+    return values
 
 
 def attribute(tag: str, name: str) -> str | None:
-    """The value of an attribute of a tag, or None; its name is in small letters."""
+    """The value of an attribute, named in lower case, of a tag; None if the tag lacks it."""
     if name not in tag.lower():
-        return None  # as nearly always, and much faster
+        return None  # nearly always, and much faster
     span = attributes(tag).get(name)
     return None if span is None else unescape(tag[slice(*span)])
 
 
 def decoded(entity: str) -> str | None:
-    """The characters that an entity stands for, or None if it is unknown or stands for none."""
+    """The characters that an entity stands for; None if it is unknown or stands for none."""
     text = unescape(entity)
     return None if text in (entity, "", "\ufffd") else text
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """What writes a text as markup, with the entities that the fragment uses."""
+    """A function that writes a text as markup, with the entities that the fragment uses."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

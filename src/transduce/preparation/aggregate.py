@@ -1,0 +1,177 @@
+"""Between the two passes: what concerns all parts of all corpora.
+
+It leaves out repetitions, holds out the validation set and learns the vocabulary. It reads hashes, and texts only
+to learn the vocabulary and to write the validation set.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, compress
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
+from transduce.preparation.first_pass import rules_of
+from transduce.preparation.prepared import nothing_left
+from transduce.preparation.staging import StagedPairs
+from transduce.text.clean import LINES_KEPT, Cleaning
+from transduce.text.formats import TREES
+from transduce.text.hashes import SeenHashes
+from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
+from transduce.text.pairs import Pair, read_pairs
+from transduce.text.placeholder_tokens import tokenized_pairs
+from transduce.text.plain import suffixes
+from transduce.text.rules import DUPLICATE, PLACEHOLDERS
+from transduce.text.tree_symbols import ALL_MARKS
+from transduce.tokens.learning import MAX_SENTENCES
+from transduce.tokens.tokenizer import Tokenizer
+
+SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
+SAMPLE_BLOCK = 2000  # pairs that the sample takes or skips together
+
+Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
+Numbers = NDArray[np.int64]
+
+
+class Aggregate(NamedTuple):
+    """What was decided, beside the parts of the staged pairs."""
+
+    cleaning: Cleaning
+    held_out: list[Pair]
+    dropped: int
+    pairs: int  # to train on
+
+
+def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
+    """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
+
+    Memory: 12 bytes a pair for repetitions, or 19 for the hold-out. Raises UserError if nothing is left to train on.
+    """
+    cleaning = Cleaning()
+    for parts in corpora:
+        _leave_out(parts, data, cleaning)
+    staged = list(chain.from_iterable(corpora))
+    held_out, dropped = _hold_out(data, staged, cleaning)
+    pairs = sum(part.count() for part in staged)
+    if not pairs:
+        raise nothing_left(data, cleaning)
+    return Aggregate(cleaning, held_out, dropped, pairs)
+
+
+def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
+    """Learn the vocabulary from the pairs to train on."""
+    kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
+    every = max(1, kept // (SAMPLE_FACTOR * MAX_SENTENCES))
+    targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
+    if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
+        targets = [*targets, ALL_MARKS]  # a tree to translate may be longer than any of these
+    return Tokenizer.train(
+        StagedTexts(corpora, 0, every),
+        targets,
+        vocab_size=size,
+        kind=data.tokenizer,
+        joint=data.joint,
+        symbols=data.symbols,
+        placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
+    )
+
+
+def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
+    """The files of a corpus, in the order of the pairs that are no repetition."""
+    names: dict[str, None] = {}
+    for staged in parts:
+        files = staged.file_numbers()
+        for block in _slices(len(staged)):
+            numbers, first = np.unique(files[block][staged.parts[block] <= Part.DROPPED], return_index=True)
+            names |= dict.fromkeys(staged.files[number] for number in numbers[np.argsort(first)].tolist())
+    return list(names)
+
+
+class StagedTexts(Collection[str]):
+    """The sources or the targets to train on, which can be iterated many times.
+
+    every: one block of so many is taken, of 2,000 pairs that are no repetition.
+    """
+
+    def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
+        """column: 0 for sources, 1 for targets."""
+        self._corpora, self._column, self._every = corpora, column, every
+
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(chosen)) for _, _, chosen in self._blocks())
+
+    def __iter__(self) -> Iterator[str]:
+        for staged, number, chosen in self._blocks():
+            if chosen.any():
+                yield from compress(staged.read_block(number)[self._column], chosen.tolist())
+
+    def __contains__(self, text: object) -> bool:
+        return any(text == other for other in self)
+
+    def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
+        """The blocks of all parts, and which of their pairs are taken."""
+        for parts in self._corpora:
+            kept_before = 0
+            for staged in parts:
+                for number, block in enumerate(staged.block_parts()):
+                    kept = kept_before + np.cumsum(block <= Part.DROPPED)
+                    kept_before = int(kept[-1])
+                    yield staged, number, (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0)
+
+
+def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
+    """Count what the parts of a corpus leave out, as one pass over the whole corpus would count it."""
+    rules = rules_of(data).about_repetitions
+    seen = {rule: SeenHashes() for rule in rules if rule != DUPLICATE or len(parts) > 1}  # a part has no duplicates
+    for staged in parts:
+        cleaning.read += staged.read
+        pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}
+        pairs[PLACEHOLDERS] = np.flatnonzero(staged.parts == Part.PLACEHOLDERS_DIFFER)
+        _count(staged, pairs, cleaning)
+
+
+def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
+    """Mark the pairs that repeat an earlier one of the corpus, and return their numbers."""
+    hashes = staged.exact_hashes() if rule == DUPLICATE else staged.near_hashes()
+    repeated = []
+    for block in _slices(len(staged)):
+        pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
+        repeated.append(pairs[~seen.add(hashes[pairs])])
+        staged.parts[repeated[-1]] = Part.REPEATED
+    return np.concatenate(repeated) if repeated else np.empty(0, dtype=np.int64)
+
+
+def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
+    """Count the pairs that were left out before staging, and the staged `pairs` by rule, in the order of the corpus."""
+    counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
+    first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
+    for rule, numbers in pairs.items():
+        if len(numbers):
+            counts[rule] = counts.get(rule, 0) + len(numbers)
+            some = numbers[:LINES_KEPT].tolist()
+            first.setdefault(rule, []).extend((pair, 1, o) for pair, o in zip(some, staged.origins(some), strict=True))
+    for entries in first.values():
+        entries.sort(key=lambda entry: entry[:2])
+    for rule, entries in sorted(first.items(), key=lambda item: item[1][0][:2]):
+        cleaning.add(rule, counts[rule], [origin for _, _, origin in entries])
+
+
+def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
+    """The validation set, read or split off the staged pairs, and how many pairs are dropped for its sake."""
+    if data.valid:
+        pairs = read_pairs(data.valid, (data.source, data.target))
+        return list(tokenized_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs), 0
+    ends = np.cumsum([part.count() for part in staged])
+    if not data.holdout or not ends[-1]:
+        return [], 0
+    split = hold_out(lambda: chain.from_iterable(part.sentences() for part in staged), data.holdout, seed=1)
+    for part, decided in zip(staged, np.split(split, ends[:-1]), strict=True):
+        part.parts[part.parts == Part.TRAIN] = decided
+    held_out = [pair for part in staged for pair in part.pairs(Part.HELD_OUT)]
+    return held_out, sum(part.count(Part.DROPPED) for part in staged)
+
+
+def _slices(length: int) -> Iterator[slice]:
+    """All of an array, a million items at a time."""
+    return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))

@@ -1,0 +1,148 @@
+"""A prepared corpus: a folder that training opens.
+
+folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
+          valid.jsonl      (the held-out pairs, as text)
+          left-out.jsonl   (rule, file and line of the pairs that cleaning left out)
+          preparation.json (what was done, with counts)
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transduce.config.schema import DataConfig
+from transduce.system.errors import UserError
+from transduce.system.files import verify
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Pair, read_pairs
+from transduce.tokens.mixture import Mixture
+from transduce.tokens.store import TokenStore
+from transduce.tokens.tokenizer import Tokenizer
+
+FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
+PREPARED = (
+    *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
+    *("data.deduplicate", "data.rules", "data.holdout"),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a preparation did."""
+
+    source: str  # language codes
+    target: str
+    options: dict[str, Any]  # those of PREPARED
+    corpora: list[list[str]]  # the files of every corpus
+    files: list[list[str]]  # the same, as the stores number them
+    weights: list[float]
+    pairs: int  # to train on
+    held_out: int
+    dropped: int  # pairs that share a sentence with a held-out pair
+    left_out: dict[str, int]  # pairs, by rule
+    source_tokens: int  # EOS counted
+    target_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared corpus."""
+
+    folder: Path
+    facts: Facts
+    tokenizer: Tokenizer
+    mixture: Mixture
+
+    def valid(self) -> list[Pair]:
+        """The pairs to validate on."""
+        return list(read_pairs([str(self.folder / VALID)])) if (self.folder / VALID).stat().st_size else []
+
+    def origin(self, index: int) -> str:
+        """File and line of a pair."""
+        store, file, line = self.mixture.origin(index)
+        return f"{self.facts.files[store][file]}:{line}"
+
+
+def is_prepared(files: Sequence[str]) -> bool:
+    """Whether the files of a corpus are a folder that `prepare` wrote."""
+    return len(files) == 1 and (Path(files[0]) / FACTS).is_file()
+
+
+def open_prepared(folder: Path) -> Prepared:
+    """Open what `prepare` wrote; raises UserError that names what is damaged."""
+    verify(folder)
+    facts = read_facts(folder)
+    stores = [TokenStore.open(store_path(folder, number)) for number in range(len(facts.corpora))]
+    return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))
+
+
+def read_facts(folder: Path) -> Facts:
+    """What a preparation did; raises UserError if the file is damaged."""
+    try:
+        return Facts(**json.loads((folder / FACTS).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        raise UserError(f"{folder / FACTS} is damaged; prepare the corpus again.") from None
+
+
+def store_path(folder: Path, corpus: int) -> Path:
+    """The token store of a corpus."""
+    return folder / f"corpus-{corpus}"
+
+
+def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
+    """Write the pairs to validate on."""
+    _write_lines(folder / VALID, ({"source": pair.source, "target": pair.target} for pair in held_out))
+
+
+def write_facts(
+    folder: Path,
+    data: DataConfig,
+    *,
+    files: list[list[str]],
+    held_out: int,
+    dropped: int,
+    cleaning: Cleaning,
+    seconds: float,
+) -> None:
+    """Complete a folder that has the tokenizer and the stores; raises UserError if the stores are empty."""
+    stores = [TokenStore.open(store_path(folder, number)) for number in range(len(files))]
+    facts = Facts(
+        source=data.source,
+        target=data.target,
+        options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
+        | {"data.joint": Tokenizer.load(folder).joint},
+        corpora=[list(corpus.files) for corpus in data.corpora],
+        files=files,
+        weights=[corpus.weight for corpus in data.corpora],
+        pairs=sum(map(len, stores)),
+        held_out=held_out,
+        dropped=dropped,
+        left_out=dict(cleaning.counts),
+        source_tokens=sum(int(store.source_lengths.sum()) + len(store) for store in stores),
+        target_tokens=sum(int(store.target_lengths.sum()) + len(store) for store in stores),
+        seconds=round(seconds, 3),
+    )
+    if not facts.pairs:
+        raise nothing_left(data, cleaning)
+    (folder / FACTS).write_text(json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8")
+    _write_lines(
+        folder / LEFT_OUT,
+        ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
+    )
+
+
+def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
+    """The error for a corpus without pairs to train on."""
+    files = ", ".join(file for corpus in data.corpora for file in corpus.files)
+    if not cleaning.read:
+        return UserError(f"The corpus is empty: {files} holds no lines; check that --train names the right files.")
+    return UserError(f"Nothing is left to train on of {files}: {'; '.join(cleaning.sentences())}.")
+
+
+def _write_lines(path: Path, values: Iterable[dict[str, object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)

@@ -1,0 +1,205 @@
+"""The clean pairs of a part of a corpus, staged in files: a corpus need not fit into memory.
+
+folder/   texts           source and target of every pair, a line each, as the model sees them
+          files  lines    where the pair comes from: number of the file (32 bits), line (64 bits)
+          exact  near     hashes that find repetitions (64 bits), if the rules look for them
+          sentences       hashes of source and target, for the hold-out
+          parts           what becomes of the pair (8 bits)
+          staged.json     names of the files, ends of the blocks, what was left out
+"""
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.text.clean import LINES_KEPT
+from transduce.text.hashes import Bits64
+from transduce.text.holdout import SLICE_ITEMS, Part, sentences
+from transduce.text.pairs import Origin, Pair
+from transduce.tokens.packed import map_file
+
+INDEX = "staged.json"
+BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
+COLUMNS = ("files", "lines", "exact", "near", "sentences", "parts")
+
+Parts = NDArray[np.int8]
+
+
+class LeftOut(NamedTuple):
+    """The pairs of a part of a corpus that a rule left out before staging."""
+
+    number: int
+    first: list[tuple[int, Origin]]  # of the first ones, how many staged pairs stand before them, and their origin
+
+
+class Block(NamedTuple):
+    """Consecutive staged pairs."""
+
+    sources: list[str]
+    targets: list[str]
+    files: NDArray[np.int32]  # indices into StagedPairs.files
+    lines: NDArray[np.int64]
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Block":
+        """Some of the pairs; chosen: (pairs,)."""
+        if chosen.all():
+            return self
+        texts = list(compress(self.sources, chosen)), list(compress(self.targets, chosen))
+        return Block(*texts, self.files[chosen], self.lines[chosen])
+
+
+@dataclass
+class StagedPairs:
+    """Staged pairs, numbered from 0 in the order of the corpus.
+
+    `parts` says what becomes of each pair; changes to it aren't written to the folder.
+    """
+
+    folder: Path
+    files: list[str]
+    pair_ends: list[int]  # of the blocks
+    byte_ends: list[int]  # the same in the file of the texts
+    read: int  # pairs, with those that are left out
+    left_out: dict[str, LeftOut]  # by rule
+    parts: Parts
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The pairs that a StagingWriter has written."""
+        index = json.loads((folder / INDEX).read_bytes())
+        left_out = {
+            rule: LeftOut(number, [(position, Origin(*origin)) for position, origin in first])
+            for rule, (number, first) in index.pop("left_out").items()
+        }
+        return cls(folder, **index, left_out=left_out, parts=np.fromfile(folder / "parts", np.int8))
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def count(self, part: Part = Part.TRAIN) -> int:
+        """The number of pairs of a part."""
+        return int(np.count_nonzero(self.parts == part))
+
+    def exact_hashes(self) -> Bits64:
+        """Hashes of the pairs, equal for equal texts (pairs,), mapped into memory."""
+        return map_file(self.folder / "exact", "<u8")
+
+    def near_hashes(self) -> Bits64:
+        """Hashes of the pairs, equal for equal letters (pairs,), mapped into memory."""
+        return map_file(self.folder / "near", "<u8")
+
+    def sentences(self) -> Iterator[Bits64]:
+        """The hashes of source and target of the pairs to train on, in blocks (pairs, 2)."""
+        hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
+        for start in range(0, len(self), SLICE_ITEMS):
+            chosen = self.parts[start : start + SLICE_ITEMS] == Part.TRAIN
+            block = hashes[start : start + SLICE_ITEMS]
+            yield block if chosen.all() else block[chosen]
+
+    def file_numbers(self) -> NDArray[np.int32]:
+        """The file of each pair, as an index into `files` (pairs,), mapped into memory."""
+        return map_file(self.folder / "files", "i4")
+
+    def origins(self, pairs: Iterable[int]) -> list[Origin]:
+        """Where pairs come from."""
+        files, lines = self.file_numbers(), map_file(self.folder / "lines", "i8")
+        return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
+
+    def block_parts(self) -> list[Parts]:
+        """The parts of the pairs of each block."""
+        return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
+
+    def read_block(self, number: int) -> Block:
+        """All pairs of a block."""
+        begin, end = self.pair_ends[number - 1] if number else 0, self.pair_ends[number]
+        first_byte, last_byte = self.byte_ends[number - 1] if number else 0, self.byte_ends[number]
+        with (self.folder / "texts").open("rb") as file:
+            file.seek(first_byte)
+            texts = file.read(last_byte - first_byte).decode().split("\n")
+        return Block(
+            texts[:-1:2],
+            texts[1::2],
+            np.fromfile(self.folder / "files", "i4", end - begin, offset=4 * begin),
+            np.fromfile(self.folder / "lines", "i8", end - begin, offset=8 * begin),
+        )
+
+    def blocks(self, part: Part = Part.TRAIN) -> Iterator[Block]:
+        """The pairs of a part, in blocks; none is empty."""
+        for number, parts in enumerate(self.block_parts()):
+            chosen = parts == part
+            if chosen.any():
+                yield self.read_block(number).where(chosen)
+
+    def pairs(self, part: Part = Part.TRAIN) -> Iterator[Pair]:
+        """The pairs of a part."""
+        for block in self.blocks(part):
+            for source, target, file, line in zip(*block, strict=True):
+                yield Pair(source, target, Origin(self.files[file], int(line)))
+
+
+class StagingWriter:
+    """Writes staged pairs into a new folder."""
+
+    def __init__(self, folder: Path, *, with_sentences: bool) -> None:
+        """with_sentences: write the hashes that the hold-out needs, too."""
+        self.length = 0
+        self._folder, self._with_sentences = folder, with_sentences
+        self._numbers: dict[str, int] = {}  # of the files
+        self._pair_ends, self._byte_ends = list[int](), list[int]()
+        self._left_out: dict[str, LeftOut] = {}
+        folder.mkdir(parents=True)
+        with ExitStack() as files:
+            names = "texts", *COLUMNS
+            self._columns = {name: files.enter_context((folder / name).open("wb")) for name in names}
+            self._open_files = files.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open_files.close()
+
+    def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
+        """Write pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
+        for start in range(0, len(pairs), BLOCK_PAIRS):
+            block = slice(start, start + BLOCK_PAIRS)
+            self._append_block(pairs[block], parts[block], {name: column[block] for name, column in hashes.items()})
+
+    def _append_block(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
+        files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in pairs]
+        columns = {
+            "texts": "".join([f"{pair.source}\n{pair.target}\n" for pair in pairs]).encode(),
+            "files": array("i", files).tobytes(),
+            "lines": array("q", [pair.origin.line for pair in pairs]).tobytes(),
+            "parts": parts.tobytes(),
+            **{name: column.tobytes() for name, column in hashes.items()},
+        }
+        if self._with_sentences:
+            columns["sentences"] = sentences(pairs).tobytes()
+        for name, column in columns.items():
+            self._columns[name].write(column)
+        self.length += len(pairs)
+        self._pair_ends.append(self.length)
+        self._byte_ends.append(self._columns["texts"].tell())
+
+    def leave_out(self, rule: str, position: int, origin: Origin) -> None:
+        """Count a pair that isn't staged; position: how many staged pairs stand before it."""
+        number, first = self._left_out.get(rule, LeftOut(0, []))
+        if len(first) < LINES_KEPT:
+            first.append((position, origin))
+        self._left_out[rule] = LeftOut(number + 1, first)
+
+    def finish(self, read: int = 0) -> StagedPairs:
+        """Complete the folder, when the writer is closed; read: how many pairs were read to write it."""
+        index = {"files": list(self._numbers), "pair_ends": self._pair_ends, "byte_ends": self._byte_ends}
+        index |= {"read": read, "left_out": self._left_out}
+        (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+        return StagedPairs.open(self._folder)

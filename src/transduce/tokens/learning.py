@@ -1,0 +1,95 @@
+"""Vocabularies learnt from texts, by SentencePiece."""
+
+import io
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from transduce.config.schema import BOS, EOS, PAD, UNK
+from transduce.system.errors import UserError
+from transduce.tokens.vocabulary import SPACE
+
+RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece skips lines with some of these when it learns
+CHARACTER_COVERAGE = 0.9999  # share of the corpus whose characters get pieces; the others are spelled in bytes
+MAX_SENTENCES = 2_000_000  # more don't change a vocabulary, and need memory
+MAX_LINE_CHARACTERS = 4000  # longer lines are split, for SentencePiece skips them or fails on them
+BYTES = 256
+TRAINING_THREADS = 16  # fixed, as sums in unigram training depend on the number of threads
+
+
+def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
+    """Learn a SentencePiece model from the texts of one side, or of both, and return it serialised.
+
+    Raises UserError if there is no text, or if the vocabulary has no room for the 256 bytes.
+    """
+    special = UNK + 1 + BYTES + len(SPACE) + len(placeholder_tokens)
+    if vocab_size <= special:
+        raise UserError(
+            f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
+        )
+    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens)
+    if not alphabet:
+        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+    others = re.compile(f"[^ {re.escape(alphabet)}]")
+    sentences = (others.sub(" ", part) for part in _sample(sides))
+    # hard_vocab_limit: a small corpus supports fewer pieces.
+    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(placeholder_tokens))
+
+
+def learn_symbols(texts: Collection[str]) -> bytes:
+    """Make a model in which every word of the texts, with the space before it, is a piece."""
+    symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
+    if not symbols:
+        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+    pieces = [SPACE + symbol for symbol in symbols]
+    size = UNK + 1 + len(pieces) + BYTES
+    return _train(iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces)
+
+
+def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sentences,
+        model_writer=model,
+        model_type=kind,
+        vocab_size=vocab_size,
+        character_coverage=1.0,  # of what learn_model has kept
+        byte_fallback=True,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        unk_id=UNK,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        max_sentence_length=8 * MAX_LINE_CHARACTERS,  # in bytes
+        num_threads=TRAINING_THREADS,
+        minloglevel=2,
+        **options,
+    )
+    return model.getvalue()
+
+
+def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
+    """At most MAX_SENTENCES evenly spaced texts of all sides, in parts of at most MAX_LINE_CHARACTERS."""
+    for texts in sides:
+        stride = -(-len(texts) * len(sides) // MAX_SENTENCES) or 1
+        for text in islice(texts, 0, None, stride):
+            for start in range(0, len(text), MAX_LINE_CHARACTERS):
+                yield text[start : start + MAX_LINE_CHARACTERS]
+
+
+def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
+    """The most frequent characters: enough for CHARACTER_COVERAGE, and at most `limit`."""
+    counts = np.zeros(0x110000, dtype=np.int64)
+    for text in texts:
+        np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)
+    counts[[ord(character) for character in f" {RESERVED}{without}"]] = 0
+    counts[0xD800:0xE000] = 0  # halves of surrogate pairs
+    order = np.argsort(-counts, kind="stable")[:limit]
+    before = np.cumsum(counts[order]) - counts[order]
+    wanted = order[(counts[order] > 0) & (before < CHARACTER_COVERAGE * counts.sum())]
+    return "".join(map(chr, wanted.tolist()))

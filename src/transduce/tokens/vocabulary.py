@@ -1,0 +1,101 @@
+"""One SentencePiece model of our own: text to ids and back."""
+
+from collections.abc import Sequence
+
+import sentencepiece
+
+from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
+from transduce.tokens.spans import Span, piece_spans
+from transduce.tokens.word_cache import Rows, WordCache, pack
+
+SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
+# A protocol buffer that is continued with a second normalizer_spec merges both: this one says add_dummy_prefix = false.
+NO_PREFIX = b"\x1a\x02\x18\x00"
+
+
+class Vocabulary:
+    """The vocabulary of one side, or of both; raises ValueError if the model is damaged or its ids aren't ours."""
+
+    def __init__(self, model: bytes, threads: int = 1) -> None:
+        self.model, self.threads = model, threads
+        self.processor = open_model(model)
+        self.continuing = open_model(model + NO_PREFIX)
+        self.size: int = self.processor.get_piece_size()
+        self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
+        self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
+        # No piece crosses a space, so BPE, whose scores are ranks, cuts a word alike in every text. Unigram adds up
+        # the scores of a whole text, and rounding may decide between two ways to cut its last word.
+        is_bpe = all(self.processor.get_score(token).is_integer() for token in range(self.size))
+        self.encode = WordCache(self._encode_words).encode if is_bpe else self._encode_texts
+
+    def _encode_words(self, words: Sequence[str]) -> Rows:
+        return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
+
+    def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
+        # SentencePiece takes bytes: half of a surrogate pair becomes U+FFFD in it, instead of an exception.
+        lines = [text.encode("utf-8", "surrogatepass") for text in texts]
+        rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
+        for i, text in enumerate(texts):
+            if SPACE in text:
+                rows[i] = self.encode_behind(f" {text}")
+            elif not text:
+                rows[i] = empty
+        return pack(rows)
+
+    def encode_behind(self, text: str) -> list[int]:
+        """The ids of a text without a space before it; U+2581 is spelled in bytes, or it would become a space."""
+        first, *rest = text.encode("utf-8", "surrogatepass").split(SPACE.encode())
+        row: list[int] = self.continuing.encode(first)
+        for part in rest:
+            row += self.literal_space
+            row += self.continuing.encode(part)
+        return row
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of rows of ids, as `Tokenizer.decode`."""
+        plain = [[int(token) for token in row if token > UNK] for row in rows]
+        return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where the pieces stand in their text; PAD, BOS, EOS, UNK and the space before a text have empty spans."""
+        plain = [int(token) for token in ids if token > UNK]
+        surfaces: list[str | int] = [
+            int(piece[3:-1], 16) if self.processor.is_byte(token) else piece
+            for token, piece in zip(plain, self.pieces(plain), strict=True)
+        ]
+        if surfaces and isinstance(first := surfaces[0], str):
+            surfaces[0] = first.removeprefix(SPACE)
+        plain_spans, spans, end = iter(piece_spans(surfaces)), list[Span](), 0
+        for token in ids:
+            spans.append(next(plain_spans) if token > UNK else (end, end))
+            end = spans[-1][1]
+        return spans
+
+    def symbols(self) -> dict[int, str]:
+        """The words before the bytes, by id: those that `learn_symbols` made pieces."""
+        symbols = dict[int, str]()
+        for token in range(UNK + 1, self.size):
+            if self.processor.is_byte(token):
+                break
+            symbols[token] = self.processor.id_to_piece(token).removeprefix(SPACE)
+        return symbols
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids."""
+        return self.processor.id_to_piece([int(token) for token in ids])
+
+
+def open_model(model: bytes, *, imported: bool = False) -> sentencepiece.SentencePieceProcessor:
+    """Open a serialised SentencePiece model; raises ValueError if it is not ours. imported: any model will do."""
+    if not model:
+        raise ValueError("it is empty")
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise ValueError("it is not a whole SentencePiece model") from None
+    if imported:
+        return processor
+    special = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    if special != (PAD, BOS, EOS, UNK) or processor.piece_to_id("<0xFF>") == UNK:
+        raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
+    return processor

@@ -1,0 +1,106 @@
+"""The events of XML and HTML: elements, entities, and the placeholders in their text."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from html import unescape
+
+from transduce.text.inline import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
+from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
+
+MAX_CODE_CHARACTERS = 40  # of an element of code that stays in the text as a word, for a model to copy
+WITHOUT_TEXT = frozenset(
+    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "object", "textarea", "select"]
+)  # elements whose content is no text
+CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
+MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # the next one ends it
+OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair
+PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both of them
+
+IN_MARKUP = re.compile(PLACEHOLDER, re.VERBOSE)
+
+
+def markup_events(text: str) -> Iterator[Event]:
+    """The events of markup: short elements of code are words, comments and the like are points."""
+    elements = list(pieces(text, html=True))
+    i = 0
+    while i < len(elements):
+        piece, raw = elements[i], text[elements[i].begin : elements[i].end]
+        if piece.kind == "text":
+            yield from _characters(raw)
+        elif piece.kind == "open" and is_protected(piece, raw):
+            i = last_piece(elements, i)
+            yield _protected(piece, text[piece.begin : elements[i].end])
+        elif piece.name in OPENED_BY or piece.name in OPENED_BY.values():  # without content
+            yield _half_of_pair(piece, raw)
+        elif piece.kind in ("open", "close"):
+            yield Event("open" if piece.kind == "open" else "close", raw, name=piece.name)
+        else:
+            yield Event("point", raw)
+        i += 1
+
+
+def is_protected(piece: Piece, tag: str) -> bool:
+    """Whether the content of an element must not be translated."""
+    return (
+        piece.name in WITHOUT_TEXT
+        or piece.name in CODE_ELEMENTS
+        or attribute(tag, "translate") == "no"
+        or attribute(tag, "mtype") == "protected"
+        or "notranslate" in (attribute(tag, "class") or "").split()
+    )
+
+
+def last_piece(markup: list[Piece], first: int) -> int:
+    """The index of an element's closing tag, or of its last piece if another tag ends it."""
+    name = markup[first].name
+    opened, names = [name], Counter([name])
+    for i in range(first + 1, len(markup)):
+        piece = markup[i]
+        if piece.kind == "open":
+            if len(opened) == 1 and piece.name == name and name in MAY_BE_UNCLOSED:
+                return i - 1
+            opened.append(piece.name)
+            names[piece.name] += 1
+        elif piece.kind == "close":
+            if not names[piece.name]:
+                return i - 1
+            while (closed := opened.pop()) != piece.name:
+                names[closed] -= 1
+            names[closed] -= 1
+            if not opened:
+                return i
+    return len(markup) - 1
+
+
+def _protected(piece: Piece, raw: str) -> Event:
+    """The event of an element whose content stays: half of a pair, a word if it is short, else a point."""
+    if piece.name in ("bpt", "ept"):
+        return _half_of_pair(piece, raw)
+    content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")
+    shown = MARKUP_BLANKS.sub(" ", unescape(content)).strip()
+    is_word = piece.name not in WITHOUT_TEXT and 0 < len(shown) <= MAX_CODE_CHARACTERS and "\n" not in shown
+    return Event("word", raw, shown) if is_word else Event("point", raw)
+
+
+def _half_of_pair(piece: Piece, raw: str) -> Event:
+    """The event of an element that opens or closes a pair, such as XLIFF's <bpt id="1"> and <ept id="1">."""
+    reference = next((value for name in PAIR_ATTRIBUTES if (value := attribute(raw, name)) is not None), "")
+    opens = piece.name not in OPENED_BY
+    return Event("open" if opens else "close", raw, name=f"{OPENED_BY.get(piece.name, piece.name)} {reference}")
+
+
+def _characters(text: str) -> Iterator[Event]:
+    """The events of text between tags: text, entities and placeholders."""
+    done = 0
+    for match in IN_MARKUP.finditer(text):
+        yield from text_event(text[done : match.start()])
+        raw, done = match.group(), match.end()
+        character = decoded(raw) if ENTITY.fullmatch(raw) else None
+        if character is not None:
+            yield Event("character", raw, character)
+        elif shown := unescape(raw):
+            yield Event("word", raw, shown)
+        else:  # an entity for nothing, such as &#1;
+            yield Event("point", raw)
+    yield from text_event(text[done:])

@@ -1,0 +1,79 @@
+"""The layers that table 1 compares, as small modules with one interface: (1, n, d) -> (1, n, d).
+
+n = length, d = width.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transduce.config.schema import ModelConfig
+from transduce.model.restricted import make_attention
+
+KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
+
+
+class SelfAttention(nn.Module):
+    """Self-attention to all positions, or to those less than `window` away, a neighbourhood of r = 2 * window."""
+
+    def __init__(self, d: int, window: int = 0):
+        super().__init__()
+        config = ModelConfig(d_model=d, num_heads=min(MAX_HEADS, d), window=window)
+        self.attention = make_attention(config, to_self=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, n, d) -> the same shape."""
+        return self.attention(x, self.attention.project(x))
+
+
+class Recurrence(nn.Module):
+    """An LSTM, as one fast call or step by step, whose graph can be inspected."""
+
+    def __init__(self, d: int):
+        super().__init__()
+        self.rnn = nn.LSTM(d, d, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, n, d) -> the same shape."""
+        return self.rnn(x)[0]
+
+    def by_steps(self, x: Tensor) -> Tensor:
+        """The same result with one call per position."""
+        outputs, hidden = [], None
+        for step in x.split(1, dim=1):
+            y, hidden = self.rnn(step, hidden)
+            outputs.append(y)
+        return torch.cat(outputs, dim=1)
+
+
+class Convolution(nn.Module):
+    """A convolution over each position and KERNEL - 1 before it, `dilation` apart; in two steps if separable.
+
+    It is causal, like a decoder's: with a dilation of k^depth, log_k n layers reach every position.
+    """
+
+    def __init__(self, d: int, dilation: int = 1, separable: bool = False):
+        super().__init__()
+        self.padding = dilation * (KERNEL - 1)
+        self.conv = nn.Conv1d(d, d, KERNEL, dilation=dilation, groups=d if separable else 1, bias=not separable)
+        self.point = nn.Linear(d, d) if separable else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, n, d) -> the same shape."""
+        padded = F.pad(x.transpose(1, 2), (self.padding, 0))
+        return self.point(self.conv(padded).transpose(1, 2))
+
+
+def layer(name: str, d: int, depth: int = 0) -> nn.Module:
+    """The layer with this name in the table; depth: its index in a stack, which sets its dilation."""
+    match name:
+        case "self-attention":
+            return SelfAttention(d)
+        case "restricted self-attention":
+            return SelfAttention(d, NEIGHBOURHOOD // 2)
+        case "recurrent":
+            return Recurrence(d)
+        case "convolutional, dilated":
+            return Convolution(d, KERNEL**depth)
+        case _:
+            return Convolution(d, separable=name.startswith("separable"))

@@ -1,0 +1,1 @@
+"""Rules of cleaning beyond emptiness, length and repetition: what `data.rules` and `transduce doctor` check."""

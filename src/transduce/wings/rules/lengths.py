@@ -1,0 +1,119 @@
+"""Translations whose lengths are unusual for their corpus, and whose ends confirm that something is wrong.
+
+The ratio of the lengths shows what is too short, their difference what is too long. A text that is a little too short
+may be right, unless it also breaks off in a corpus where nearly all texts end in a full stop.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.text.pair_batch import lengths_of
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+RATIO_SMOOTHING_CHARACTERS = 3  # added to every length before it is compared
+OUTLIER = 4.0  # standard deviations, of the ratio or the difference, beyond which a length is wrong by itself
+MILD = 2.0  # standard deviations below which a length is right, whatever the text ends in
+MIN_WIDTH = 0.05  # least standard deviation: some corpora are translated word for word
+MIN_PAIRS = 200  # fewer pairs don't show how lengths are distributed
+MAX_EXTRA_SENTENCES = 3  # on one side; more are no further evidence
+
+CONTINUATION = ",;'’(–-"  # a text that ends in one of these, or in a letter, breaks off
+SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
+
+
+class Scale(NamedTuple):
+    """The distribution of lengths in a corpus: median and standard deviation of the ratio and of the difference.
+
+    Also the shares of pairs of usual length in which one side alone breaks off, and in which one side has at least 0,
+    1, 2 … extra sentences: these are signs of an error only where they are rare.
+    """
+
+    growth: float  # characters of the target per character of the source
+    ratio: tuple[float, float]  # of its logarithm; finds what is too short
+    difference: tuple[float, float]  # divided by the root of the length; finds what is too long
+    breaking: float = 1.0
+    more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)
+
+
+def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
+    """The logarithm of the ratio, and the difference by the root of the length (Gale and Church, 1993)."""
+    a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
+    return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
+
+
+def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
+    """The scale of a corpus, by medians, so that wrong pairs don't matter; None if there are too few pairs."""
+    lengths = lengths_of(sources), lengths_of(targets)
+    whole = np.flatnonzero(np.minimum(*lengths))
+    if len(whole) < MIN_PAIRS:
+        return None
+    a, b = (side[whole] for side in lengths)
+    growth = float(np.exp(np.median(np.log(b / a))))
+    ratio, difference = map(_middle_and_width, _measures(a, b, growth))
+    scale = Scale(growth, ratio, difference)
+    usual = whole[np.abs(deviations(a, b, scale)) < 1]
+    pairs = [(sources[row], targets[row]) for row in usual]
+    breaking = _expected_share(
+        sum(_breaks_off(source) != _breaks_off(target) for source, target in pairs) / 2, len(pairs)
+    )
+    more = [abs(_sentences(source) - _sentences(target)) for source, target in pairs]
+    shares = [
+        _expected_share(sum(each >= least for each in more) / 2, len(more))
+        for least in range(1, MAX_EXTRA_SENTENCES + 1)
+    ]
+    return scale._replace(breaking=breaking, more_sentences=(1.0, *shares))
+
+
+def _expected_share(number: float, of: int) -> float:
+    """The share expected of unseen pairs (rule of succession)."""
+    return (number + 1) / (of + 2)
+
+
+def _middle_and_width(measure: Floats) -> tuple[float, float]:
+    """Median and deviation, then again without outliers: 10 % of outliers would widen the deviation by a sixth."""
+    middle = width = 0.0
+    for _ in range(2):
+        middle = float(np.median(measure))
+        width = max(1.4826 * float(np.median(np.abs(measure - middle))), MIN_WIDTH)
+        measure = measure[np.abs(measure - middle) < OUTLIER * width]
+    return middle, width
+
+
+def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
+    """By how many standard deviations targets are too long (below 0: too short): the larger of both measures."""
+    measures = _measures(sources, targets, scale.growth)
+    one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
+    return np.where(np.abs(one) > np.abs(other), one, other)
+
+
+def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
+    """Whether the shorter side breaks off, and whether the longer one has extra sentences.
+
+    deviation: of the lengths, in standard deviations. The rarer such ends are in good pairs, the smaller it may be:
+    both together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
+    """
+    more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
+    return (
+        _breaks_off(shorter) and not _breaks_off(longer) and _is_unlikely(deviation, scale.breaking),
+        more > 0 and _is_unlikely(deviation, scale.more_sentences[more]),
+    )
+
+
+def _is_unlikely(deviation: float, share: float) -> bool:
+    return deviation**2 - 2 * float(np.log(share)) > OUTLIER**2
+
+
+def _breaks_off(text: str) -> bool:
+    last = text.rstrip()[-1:]
+    return last.isalnum() or last in CONTINUATION
+
+
+def _sentences(text: str) -> int:
+    """Counted by the signs that end a sentence; at least 1."""
+    return max(1, len(SENTENCE_END.findall(text)))

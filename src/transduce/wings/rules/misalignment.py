@@ -1,0 +1,234 @@
+"""Misalignment: ranges of lines whose translations stand on other lines.
+
+A missing or doubled line on one side shifts all lines after it. The evidence is the lengths of lines (long sentences
+have long translations: Gale and Church, 1993) and words that both languages share, above all names and numbers. Both
+are log-odds that line i + offset of the target translates line i of the source, against being unrelated. The Viterbi
+path through the offsets, with a cost for each change, gives the shifts.
+
+n lines, o offsets (the last stands for "unrelated")
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain, islice, pairwise, repeat
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.text.pair_batch import lengths_of
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+Item = TypeVar("Item")
+
+MAX_SHIFT_LINES = 20
+EDGE_LINES = 3  # at either end of a shift, whose translations are uncertain
+SHIFT_COST_NATS = 16.0  # of a change of the offset: about the evidence of twenty lines of prose
+MIN_LINES = 50  # fewer lines are too little evidence
+LOG_SMOOTHING_CHARACTERS = 6  # added to every length, so that short sentences may differ
+MAX_LENGTH_NATS, MIN_LENGTH_NATS = 2.0, -3.0  # evidence of one line's lengths, bounded because translations are free
+SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other near line has
+MAX_WORD_NATS = 5.0  # evidence of all words that two lines share
+MIN_WORD_CHARACTERS = 3  # of a word that is compared; numbers may be shorter
+WORD_BUCKETS = 1 << 18  # hash buckets in which words are counted
+MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
+
+
+class Shift(NamedTuple):
+    """Lines `first` to `last`, counted from 0, whose translations stand `offset` lines further down; None: nowhere."""
+
+    first: int
+    last: int
+    offset: int | None
+
+
+class WordPositions(NamedTuple):
+    """The line and the hash (40 bits) of every word of a text."""
+
+    lines: Ints
+    hashes: Hashes
+
+
+def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
+    """The ranges of lines whose offset is not 0, in order."""
+    if len(sources) < MIN_LINES:
+        return []
+    odds = _length_odds(lengths_of(sources), lengths_of(targets)) + _word_odds(sources, targets)
+    odds = np.hstack((odds, np.zeros((len(sources), 1))))
+    if not _may_change(odds):
+        return []
+    offsets = _likeliest_path(odds)
+    edges = [0, *(np.flatnonzero(np.diff(offsets)) + 1).tolist(), len(offsets)]
+    runs = [(begin, end, int(offsets[begin]) - MAX_SHIFT_LINES) for begin, end in pairwise(edges)]
+    return [Shift(b, e - 1, offset if offset <= MAX_SHIFT_LINES else None) for b, e, offset in runs if offset]
+
+
+def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
+    """For each source line its target line; -1 if that is unknown or uncertain.
+
+    Uncertain are the lines at the ends of a shift, and target lines that two source lines may have.
+    """
+    targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
+    for first, last, _ in shifts:
+        claims[first : last + 1] = 0
+        targets[max(first - EDGE_LINES, 0) : last + 1 + EDGE_LINES] = -1
+    for first, last, offset in shifts:
+        if offset is not None:
+            sure = np.arange(first + EDGE_LINES * (first > 0), last + 1 - EDGE_LINES * (last < lines - 1))
+            targets[sure] = np.where(sure + offset < lines, sure + offset, -1).clip(-1)
+            begin, end = (max(line + offset, 0) for line in (first - EDGE_LINES, last + 1 + EDGE_LINES))
+            claims[begin:end] += 1
+    return np.where(claims[targets] > 1, -1, targets)
+
+
+def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
+    """For each offset the item at this distance, at most MAX_SHIFT_LINES; None beyond the ends."""
+    edge = [None] * MAX_SHIFT_LINES
+    padded = chain(edge, items, repeat(None))
+    near = deque(islice(padded, 2 * MAX_SHIFT_LINES), maxlen=2 * MAX_SHIFT_LINES + 1)
+    for offset in offsets:
+        near.append(next(padded))
+        yield near[MAX_SHIFT_LINES + offset]
+
+
+def _shifted(values: Floats, offset: int) -> Floats:
+    """For each line the value `offset` lines further down, nan beyond the ends."""
+    moved = np.full(len(values), np.nan)
+    if offset >= 0:
+        moved[: len(values) - offset] = values[offset:]
+    else:
+        moved[-offset:] = values[:offset]
+    return moved
+
+
+def _length_odds(sources: Ints, targets: Ints) -> Floats:
+    """Log-odds of the lengths (n, o); 0 where a line is blank or missing.
+
+    The logarithm of the ratio is normal: with a small deviation for translations, a large one for unrelated lines. The
+    small one is that of the offset with the smallest, where most lines are aligned.
+    """
+    source, target = (
+        np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
+    )
+    ratios = np.stack([_shifted(target, offset) for offset in range(-MAX_SHIFT_LINES, MAX_SHIFT_LINES + 1)], axis=1)
+    ratios -= source[:, None]
+    middle = np.nanmedian(target) - np.nanmedian(source) if np.isfinite(ratios).any() else 0.0
+    ratios -= middle
+    sample = np.abs(ratios[:: 1 + len(ratios) // 4000])
+    narrow = max(1.4826 * min(_median(column) for column in sample.T), 0.05)
+    broad = max(float(np.hypot(_spread(source), _spread(target))), narrow)
+    odds = np.log(broad / narrow) - ratios**2 * (0.5 / narrow**2 - 0.5 / broad**2)
+    return np.nan_to_num(np.clip(odds, MIN_LENGTH_NATS, MAX_LENGTH_NATS), nan=0.0)
+
+
+def _median(values: Floats) -> float:
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if len(values) else 1.0
+
+
+def _spread(values: Floats) -> float:
+    return 1.4826 * _median(np.abs(values - _median(values)))
+
+
+def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
+    """Log-odds of the shared words (n, o); a word that several near lines have is divided among them."""
+    n = len(sources)
+    sides = [_words(sources), _words(targets)]
+    buckets = [np.bincount(words & np.uint64(WORD_BUCKETS - 1), minlength=WORD_BUCKETS) for _, words in sides]
+    telling = np.logical_and(*((counts > 0) & (counts <= max(2, MAX_WORD_FREQUENCY * n)) for counts in buckets))
+    source_keys, keys = (np.unique(_join(*_where(side, telling))) for side in sides)  # sorted by word, then line
+    lines = (source_keys & np.uint64(0xFFFFFF)).astype(np.int64)
+    word = source_keys & ~np.uint64(0xFFFFFF)
+    begins = np.searchsorted(keys, word | np.maximum(lines - MAX_SHIFT_LINES, 0).astype(np.uint64), side="left")
+    ends = np.searchsorted(keys, word | (lines + MAX_SHIFT_LINES).astype(np.uint64), side="right")
+    matches = ends - begins  # of each word in near lines
+    pointers = np.repeat(begins - (np.cumsum(matches) - matches), matches) + np.arange(matches.sum())
+    here = np.repeat(lines, matches)
+    offsets = (keys[pointers] & np.uint64(0xFFFFFF)).astype(np.int64) - here + MAX_SHIFT_LINES
+    width = 2 * MAX_SHIFT_LINES + 1
+    odds = np.bincount(here * width + offsets, np.repeat(SHARED_WORD_NATS / np.maximum(matches, 1), matches), n * width)
+    return np.minimum(odds, MAX_WORD_NATS).reshape(n, width)
+
+
+def _where(side: WordPositions, telling: NDArray[np.bool_]) -> WordPositions:
+    chosen = telling[side.hashes & np.uint64(WORD_BUCKETS - 1)]
+    return WordPositions(side.lines[chosen], side.hashes[chosen])
+
+
+def _join(lines: Ints, words: Hashes) -> Hashes:
+    """Word (40 bits) and line as one number."""
+    return words << np.uint64(24) | lines.astype(np.uint64)
+
+
+def _words(texts: Sequence[str]) -> WordPositions:
+    """The words of all texts that another language may share.
+
+    The hash of a word is a difference of sums over the whole text, so that no loop over words is needed.
+    """
+    joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
+    codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    kinds = _kinds()[np.minimum(codes, 0xFFFF)]
+    inside = np.concatenate(([0], (kinds > 0).astype(np.int8)))
+    edges = np.diff(inside)
+    begins, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    digits = np.concatenate(([0], np.cumsum(kinds == 2)))
+    kept = (ends - begins >= MIN_WORD_CHARACTERS) | (digits[ends] > digits[begins])
+    begins, ends = begins[kept], ends[kept]
+    powers, inverses = _powers(len(codes) + 1)
+    sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
+    hashes = (sums[ends] - sums[begins]) * inverses[begins]
+    breaks = np.cumsum(codes == 10)
+    return WordPositions(breaks[begins], (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24))
+
+
+@cache
+def _kinds() -> NDArray[np.int8]:
+    """By character code: 2 for a digit, 1 for another character of a word, 0 for a character between words."""
+    characters = map(chr, range(0x10000))
+    return np.array([2 if c.isdecimal() else int(c.isalnum()) for c in characters], dtype=np.int8)
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """Powers of an odd number modulo 2^64, and their inverses."""
+    base = 0x5851F42D4C957F2D
+    inverse = pow(base, -1, 1 << 64)
+    rows = [np.full(count, each, dtype=np.uint64) for each in (base, inverse)]
+    for row in rows:
+        row[0] = 1
+    return np.cumprod(rows[0]), np.cumprod(rows[1])
+
+
+def _may_change(odds: Floats) -> bool:
+    """Whether consecutive lines gain enough at another offset than 0 to pay for a change."""
+    gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
+    lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
+    return bool((gains - lowest >= SHIFT_COST_NATS).any())
+
+
+def _likeliest_path(odds: Floats) -> Ints:
+    """For every line the column of its offset (Viterbi): the path with the greatest sum, less the cost of its changes.
+
+    Beginning with another offset than 0 costs as much as a change.
+    """
+    n, width = odds.shape
+    came = np.empty((n, width), dtype=bool)  # whether the best path to here changes its offset
+    best = np.empty(n, dtype=np.int64)  # the offset that it changes from
+    value = np.full(width, -SHIFT_COST_NATS)
+    value[MAX_SHIFT_LINES] = 0.0
+    for line in range(n):
+        best[line] = top = int(value.argmax())
+        floor = value[top] - SHIFT_COST_NATS
+        np.less(value, floor, out=came[line])
+        np.maximum(value, floor, out=value)
+        value += odds[line]
+    value[np.arange(width) != MAX_SHIFT_LINES] -= SHIFT_COST_NATS / 2  # an offset at the very end needs evidence, too
+    path = np.empty(n, dtype=np.int64)
+    here = int(value.argmax())
+    for line in range(n - 1, -1, -1):
+        path[line] = here
+        if came[line, here]:
+            here = int(best[line])
+    return path

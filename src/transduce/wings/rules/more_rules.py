@@ -1,0 +1,161 @@
+"""The rules that look into the texts of a pair, checked for many pairs at a time."""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.system.errors import UserError
+from transduce.text.hashes import Bits64
+from transduce.text.numbers import numbers_disagree
+from transduce.text.pair_batch import PairBatch, TextColumn
+from transduce.text.pairs import read_pairs
+from transduce.text.placeholders import intact, is_text, mask
+from transduce.text.rules import (
+    BITS,
+    BROKEN_OFF,
+    CHARACTERS,
+    COPIED,
+    EMPTY,
+    JOINED,
+    LANGUAGE_RULES,
+    LENGTH,
+    MISALIGNED,
+    MOJIBAKE,
+    NUMBERS,
+    PLACEHOLDERS,
+    SWAPPED,
+    TEST,
+    Flags,
+    Rules,
+)
+from transduce.wings.rules.identify import identifier
+from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
+from transduce.wings.rules.misalignment import alignment, find_shifts
+
+Ints = NDArray[np.int64]
+
+LENGTH_RULES = (BROKEN_OFF, JOINED, LENGTH)
+LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
+WRONG_LANGUAGE_NATS = 6.0  # how far the right language is behind another one when it is not the right one
+
+# UTF-8 that was read as Windows-1252 or Latin-1: a first byte, then as many others as it announces.
+_REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+MISREAD = re.compile(
+    f"[ÂÃÄÅÎÏÐÑ]{_REST}|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
+    "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # as Mac OS Roman
+)
+DAMAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
+MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
+DIGIT = re.compile(r"\d")
+
+
+class MoreRules:
+    """Checks the rules that `data.rules` names, but those about repetitions."""
+
+    def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
+        """pairs: the first sources and targets of a corpus, which show what lengths are usual in it.
+
+        Raises UserError for a test set that can't be read, or a missing package.
+        """
+        self._asked = frozenset(rules.others)
+        self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
+        self._test = _test_sentences(rules.test, rules.languages) if TEST in self._asked else None
+        self._labels = _labels(rules)
+
+    def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
+        """Set the bits of the rules that each pair breaks; shifts: None if the misaligned lines are to be found."""
+        whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
+        self._check_characters(batch, whole, broken)
+        self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
+        if MISALIGNED in self._asked:
+            shifts = find_shifts(batch.source.texts, batch.target.texts) if shifts is None else shifts
+            broken[alignment(shifts, len(batch)) != np.arange(len(batch))] |= BITS[MISALIGNED]
+        aligned = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
+        if self._scale:
+            self._check_lengths(self._scale, batch, aligned, broken)
+        if NUMBERS in self._asked:
+            rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
+            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[NUMBERS]
+        if PLACEHOLDERS in self._asked:
+            rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
+            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[PLACEHOLDERS]
+        if self._test is not None:
+            for column, sentences in zip(batch.columns, self._test, strict=True):
+                broken[whole[np.isin(column.hashes[whole], sentences)]] |= BITS[TEST]
+
+    def _check_characters(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+        for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGE)):
+            if rule in self._asked:
+                for column in batch.columns:
+                    broken[column.rows_with(pattern)] |= BITS[rule]
+        if COPIED in self._asked:
+            sources, targets = (column.letters for column in batch.columns)
+            equal = [row for row in rows.tolist() if sources[row] == targets[row]]
+            broken[[row for row in equal if _is_translatable(batch.source, row)]] |= BITS[COPIED]
+
+    def _check_lengths(self, scale: Scale, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+        unlike = deviations(batch.source.lengths[rows], batch.target.lengths[rows], scale)
+        suspect = np.abs(unlike) > MILD
+        for row, deviation in zip(rows[suspect].tolist(), unlike[suspect].tolist(), strict=True):
+            columns = batch.columns if deviation > 0 else batch.columns[::-1]
+            shorter, longer = (column.texts[row] for column in columns)
+            faults = *faults_at_ends(shorter, longer, abs(deviation), scale), abs(deviation) > OUTLIER
+            for rule, is_broken in zip(LENGTH_RULES, faults, strict=True):
+                if is_broken and rule in self._asked:
+                    broken[row] |= BITS[rule]
+
+    def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+        """Both sides are looked at even where one is to be judged: two wrong ones may be swapped."""
+        if not any(self._labels) or self._labels[0] == self._labels[1]:
+            return
+        gaps = []
+        for column, label in zip(batch.columns, self._labels, strict=True):
+            texts = [column.texts[row] for row in rows]
+            gaps.append(identifier().gaps(texts, label) if label else np.zeros(len(rows)))
+        wrong = [gap > WRONG_LANGUAGE_NATS for gap in gaps]
+        swapped = wrong[0] & wrong[1]
+        for place in np.flatnonzero(swapped):
+            labels = identifier().likeliest([column.texts[rows[place]] for column in batch.columns])
+            swapped[place] = labels == [self._labels[1], self._labels[0]]
+        for rule, is_broken in zip(LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True):
+            if rule in self._asked:
+                broken[rows[is_broken]] |= BITS[rule]
+
+
+def _is_translatable(column: TextColumn, row: int) -> bool:
+    """Whether a text has letters beside addresses and placeholders, which may be copied."""
+    return column.letters[row] != "" and is_text(mask(column.texts[row]))
+
+
+def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
+    """Those of the rows whose texts disagree."""
+    sources, targets = batch.source.texts, batch.target.texts
+    return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
+
+
+def _placeholders_differ(source: str, target: str) -> bool:
+    return not intact(source, target, markup=False)
+
+
+def _labels(rules: Rules) -> tuple[str, str]:
+    """The identifier's labels of both languages; "" for a language that isn't checked or has no code."""
+    labels = ["", ""]
+    for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
+        if code and {SWAPPED, rule} & set(rules.others):
+            labels[side] = identifier().label(code)
+            if not labels[side]:
+                raise UserError(
+                    f"py3langid can't identify the language '{code}': give the codes of the languages with --from and "
+                    f"--to, or leave out the rules {SWAPPED} and {rule}."
+                )
+    return labels[0], labels[1]
+
+
+def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[Bits64, Bits64]:
+    """The hashes of the sources and of the targets of the test set."""
+    if not files:
+        raise UserError("The rule test needs a test set: give its files with --test, or as data.test.")
+    pairs = list(read_pairs(files, languages))
+    return TextColumn([pair.source for pair in pairs]).hashes, TextColumn([pair.target for pair in pairs]).hashes

@@ -1,0 +1,65 @@
+"""Staged pairs: what is written is read back, part by part, and a sample is the same however a corpus is cut."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.preparation.aggregate import StagedTexts
+from transduce.preparation.staging import StagedPairs, StagingWriter
+from transduce.text.holdout import Part
+from transduce.text.holdout import sentences as hashes_of
+from transduce.text.pairs import Origin, Pair
+
+texts = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)
+rows = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
+
+
+def stage(folder: Path, pairs: Sequence[Pair], parts: Sequence[int], block: int) -> StagedPairs:
+    with StagingWriter(folder, with_sentences=True) as writer:
+        for start in range(0, len(pairs), block):
+            writer.append(pairs[start : start + block], np.array(parts[start : start + block], dtype=np.int8), {})
+    return writer.finish(read=len(pairs))
+
+
+@given(rows, st.integers(1, 5), st.data())
+def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data):
+    pairs = [Pair(source, target, Origin(file, line)) for source, target, file, line in rows]
+    parts = data.draw(st.lists(st.sampled_from([Part.TRAIN, Part.HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
+    staged = stage(tmp_path_factory.mktemp("staged") / "0", pairs, parts, block)
+    assert staged.parts.tolist() == parts and staged.read == len(pairs)
+    assert staged.origins(range(len(pairs))) == [pair.origin for pair in pairs]
+    for part in (Part.TRAIN, Part.HELD_OUT):
+        expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
+        assert list(staged.pairs(part)) == expected
+        assert staged.count(part) == len(expected)
+    trained = [pair for pair, its in zip(pairs, parts, strict=True) if its == Part.TRAIN]
+    assert [row for rows in staged.sentences() for row in rows.tolist()] == hashes_of(trained).tolist()
+    for column in (0, 1):
+        both = StagedTexts([[staged], [staged]], column)
+        assert list(both) == 2 * [pair[column] for pair in trained]
+        assert len(both) == 2 * len(trained)
+
+
+def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path):
+    chance = np.random.default_rng(1)
+    pairs = [Pair(str(number), f"-{number}", Origin("", number)) for number in range(17_000)]
+    is_repeated = chance.random(len(pairs)) < 0.2
+    parts = np.where(chance.random(len(pairs)) < 0.01, Part.HELD_OUT, Part.TRAIN)
+    kept = np.flatnonzero(~is_repeated).tolist()
+    one = stage(tmp_path / "one", [pairs[number] for number in kept], parts[kept].tolist(), 700)
+    parts[is_repeated] = Part.REPEATED
+    shards = []
+    for begin, end in pairwise([0, 3_000, 3_001, 3_001, 11_500, len(pairs)]):
+        folder = tmp_path / f"{len(shards)}-{begin}"
+        shards.append(stage(folder, pairs[begin:end], parts[begin:end].tolist(), 1_300))
+    blocks = [kept[start : start + 2000] for start in range(0, len(kept), 2000)]
+    for every in range(1, 5):
+        taken = [number for block in blocks[::every] for number in block if parts[number] == Part.TRAIN]
+        for corpora in ([[one]], [shards]):
+            sample = StagedTexts(corpora, 1, every)
+            assert list(sample) == [f"-{number}" for number in taken]
+            assert len(sample) == len(taken)
