@@ -2,6 +2,7 @@
 # make test       format, lint, types and the tests that take seconds
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
+# make docs       build the documentation: site/index.html
 #
 # Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
 #
@@ -18,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 	$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(PIP_ARGS)
 FAST := -m "not slow"
 
-.PHONY: demo test test-all lint pytest clean
+.PHONY: demo test test-all lint pytest docs clean
 
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
@@ -36,8 +37,13 @@ lint: .venv/installed-dev
 pytest: .venv/installed-dev | lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
 
+docs: .venv/installed-docs
+	$(BIN)/python docs/generate.py build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "The documentation is in site/index.html"
+
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo build site
 
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing transduce and what it needs into .venv ..."
@@ -47,6 +53,11 @@ clean:
 .venv/installed-dev: .venv/installed
 	@echo "Installing what the tests need ..."
 	@$(INSTALL) -e ".[dev]"
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	@echo "Installing what the documentation needs ..."
+	@$(INSTALL) -e ".[docs]"
 	@touch $@
 
 .venv/bin/python:

@@ -1,5 +1,7 @@
-"""What README and docs/ say: commands are such as the command line takes, and what is linked to is there."""
+"""README, CONTRIBUTING and docs/: commands parse, links lead somewhere, Python and recipes are valid."""
 
+import ast
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -8,14 +10,17 @@ from typing import NamedTuple
 
 import pytest
 
+import transduce
 from transduce import cli
-from transduce.config.parse import configure, parse_assignments
+from transduce.config.parse import configure, parse_assignments, read_recipe
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 PLACE = re.compile(r"`((?:src|benchmarks|docs|tests)/[\w./-]+\.\w+)`")
+FOLDERS = "|".join(path.name for path in (ROOT / "src" / "transduce").iterdir() if path.is_dir())
+MODULE = re.compile(rf"`((?:{FOLDERS})/[\w./]+)`")
 SEPARATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
 LEFT_OPEN = {"…", "..."}  # stands for what the reader puts there
 
@@ -32,7 +37,7 @@ class Command(NamedTuple):
 
 def commands(page: Path) -> Iterator[Command]:
     """Those in the fenced blocks of a page; examples of what is printed begin otherwise."""
-    for block in FENCED.findall(page.read_text(encoding="utf-8")):
+    for _, block in FENCED.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines():
             if "transduce " in line:
                 lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|&;<>")
@@ -84,9 +89,30 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
         assert not anchor or anchor in _anchors(place), f"{target}#{anchor}"
     for named in PLACE.findall(text):
         assert (ROOT / named).exists(), named
+    for module in MODULE.findall(text):  # below src/transduce
+        assert (ROOT / "src" / "transduce" / module).exists(), module
 
 
 def _anchors(page: Path) -> set[str]:
     """What the headings of a page are called in its address."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_python_of_a_page_imports_exists(page: Path) -> None:
+    for language, block in FENCED.findall(page.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(block)) if language == "python" and "…" not in block else ():
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "transduce":
+                assert hasattr(transduce, node.attr), ast.unparse(node)
+
+
+@pytest.mark.parametrize("page", ["reference/options.md", "reference/recipes.md"])
+def test_the_recipes_of_a_page_are_recipes(page: str) -> None:
+    blocks = [b for name, b in FENCED.findall((ROOT / "docs" / page).read_text(encoding="utf-8")) if name == "toml"]
+    assert blocks
+    for block in blocks:
+        configure(read_recipe(block, page))

@@ -32,7 +32,7 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
 
     Args:
         json: Print a JSON list, for programs.
-        markdown: Print a Markdown page: docs/options.md.
+        markdown: Print Markdown tables, one for each section.
     """
     if markdown:
         print("\n".join(_markdown()))
@@ -54,13 +54,7 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
 
 
 def _markdown() -> Iterator[str]:
-    """The lines of docs/options.md."""
-    yield "# Options"
-    yield ""
-    yield "What a recipe, or `section.key=value` behind `transduce train`, can set; those of `[decode]` behind commands"
-    yield "that translate, too. The paper's value stands beside the default. For a corpus of your own, `train` chooses"
-    yield "vocabulary, layers, widths, dropout, batches and the length of the training by the size of the corpus"
-    yield "([recipes](recipes.md)), unless you set them."
+    """A heading and a table for each section."""
     section = ""
     for option in config.options():
         if not option.name.startswith(section + "."):
@@ -74,12 +68,6 @@ def _markdown() -> Iterator[str]:
             )
         cells = [cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    yield ""
-    yield "`data.corpora` is a list of tables, each with `files` and, if one corpus counts more than another, a"
-    yield "`weight`: how often each of its pairs is seen in an epoch."
-    yield ""
-    yield '```toml\n[[data.corpora]]\nfiles = ["mine.en", "mine.de"]\nweight = 2.0\n'
-    yield '[[data.corpora]]\nfiles = ["general.tsv.gz"]\nweight = 0.5\n```'
 
 
 def _row(option: config.Option) -> dict[str, Any]:

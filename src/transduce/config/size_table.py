@@ -2,7 +2,7 @@
 
 Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
 has too few updates) and many epochs. The last row is the paper's base model. Row 2 was measured on Multi30k
-(docs/recipes.md); rows 1, 3 and 4 are estimates.
+(docs/reference/recipes.md); rows 1, 3 and 4 are estimates.
 """
 
 import math

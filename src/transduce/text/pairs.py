@@ -148,7 +148,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
         raise UserError(
             f"{file} is a spreadsheet. Save its two columns as .tsv, with a TAB between them and without quotes; "
-            "docs/formats.md has a command that converts a .csv file."
+            "docs/reference/formats.md has a command that converts a .csv file."
         )
     known = ", ".join(suffix for suffix, form in FILE_FORMATS.items() if form.pairs)
     raise UserError(

@@ -777,7 +777,7 @@ def test_every_mistake_is_told(facts: dict[str, Any], fields: dict[str, Any]) ->
 
 
 def test_the_table_in_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs/corpora.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/guides/corpora.md").read_text(encoding="utf-8")
     text = page.split("```toml")[1].split("```")[0].replace("sha256:…", f"sha256:{'0' * 64}")
     corpus = choose(*find(read_table(text, "corpora.md"), "manuals:en-fr"))
     assert {split: len(parts) for split, parts in corpus.splits.items()} == {"train": 2, "test": 1}

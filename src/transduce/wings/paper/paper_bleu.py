@@ -1,7 +1,7 @@
 """BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
 This is the figure of tensor2tensor's get_ende_bleu.sh. It is up to two points above sacreBLEU's on the same output: do
-not compare the two (docs/paper-bleu.md).
+not compare the two (docs/paper/bleu.md).
 """
 
 import re

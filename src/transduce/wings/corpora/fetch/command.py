@@ -36,7 +36,7 @@ def fetch(
         out: The folder to write.
         downloads: A folder that keeps the downloads; files that are already in it are used. By default OUT.downloads,
             which is removed when OUT is complete.
-        table: A TOML file with your own corpora, instead of the table of transduce (docs/corpora.md).
+        table: A TOML file with your own corpora, instead of the table of transduce (docs/guides/corpora.md).
     """
     entries = _entries(table)
     if name is None:

@@ -3,8 +3,8 @@
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, joined in this order
 
-A request is NAME or NAME:en-de; for a collection, NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de. docs/corpora.md
-describes all keys.
+A request is NAME or NAME:en-de; for a collection, NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+docs/guides/corpora.md describes all keys.
 """
 
 import difflib

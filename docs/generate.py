@@ -1,0 +1,114 @@
+"""Write the sources of the documentation site into a folder: `python docs/generate.py build/docs`.
+
+These are the files of docs/, CONTRIBUTING.md and CHANGELOG.md, and what is generated from the code: the help of every
+command, the table of options, and a page of the Python API for each folder of the package. A page marks the places:
+`<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.layers.Residual -->`.
+"""
+
+import argparse
+import importlib
+import inspect
+import io
+import os
+import posixpath
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from transduce import cli
+from transduce.commands.options import options as print_options
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "transduce"
+FROM_ROOT = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # file of the repository -> page
+GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
+CODE = re.compile(r"<!-- code: ([\w.]+) -->")
+FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="the folder to write; it is emptied first")
+    folder: Path = parser.parse_args().folder
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
+    for page, text in pages():
+        path = folder / page
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Every page of the site: its path and its Markdown."""
+    sources = {path.relative_to(ROOT).as_posix(): None for path in sorted((ROOT / "docs").rglob("*.md"))}
+    for source in [*sources, *FROM_ROOT]:
+        text = (ROOT / source).read_text(encoding="utf-8")
+        page = _page(source)
+        parts = FENCED.split(text)
+        parts[::2] = [LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]]
+        text = GENERATED.sub(lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts))
+        yield page, CODE.sub(lambda mark: code(mark[1]), text)
+    for folder in folders():
+        yield f"api/{folder}.md", "\n".join(_api(folder))
+
+
+def folders() -> list[str]:
+    """The folders of the package, each wing by itself; `wings.export` is one."""
+    places = [path.parent for path in sorted([*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("wings/*/__init__.py")])]
+    return [".".join(place.relative_to(PACKAGE).parts) for place in places if place.name != "wings"]
+
+
+def commands() -> str:
+    """The help of every command."""
+    text = cli.application().generate_docs(heading_level=1)
+    sections = re.split(r"^## transduce (?=\w+$)", text, flags=re.MULTILINE)[1:]
+    return "\n".join(f"## {section.strip()}\n" for section in sections)
+
+
+def options() -> str:
+    """What `transduce options --markdown` prints."""
+    with redirect_stdout(io.StringIO()) as printed:
+        print_options(markdown=True)
+    return printed.getvalue()
+
+
+def code(name: str) -> str:
+    """The source of a class or function, as a code block."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        owner = importlib.import_module(module)
+    except ModuleNotFoundError:  # a method
+        module, _, owner_name = module.rpartition(".")
+        owner = getattr(importlib.import_module(module), owner_name)
+    return f"```python\n{textwrap.dedent(inspect.getsource(getattr(owner, attribute)))}```"
+
+
+def _page(source: str) -> str:
+    """The page that a file of the repository becomes."""
+    return FROM_ROOT.get(source, source.removeprefix("docs/"))
+
+
+def _link(link: re.Match[str], source: str) -> str:
+    """A link of a file, as a link of its page. A file without a page is named instead."""
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
+    if target not in FROM_ROOT and not target.startswith("docs/"):
+        return f"] (`{target}`)"
+    path = os.path.relpath(_page(target), posixpath.dirname(_page(source)) or ".")
+    return f"]({path}{link[2] or ''})"
+
+
+def _api(folder: str) -> Iterator[str]:
+    """A page for the modules of a folder of the package."""
+    yield f"---\nsearch:\n  boost: 0.2\n---\n\n# transduce.{folder}\n"
+    for path in sorted(PACKAGE.joinpath(*folder.split(".")).rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        if not module.endswith("__init__"):
+            yield f"::: {module}\n    options: {{heading_level: 2, show_root_full_path: true}}\n"
+
+
+if __name__ == "__main__":
+    main()
