@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from transduce import cli
 from transduce.commands.options import Assignments
+from transduce.config import parse
 from transduce.config import schema as config
 from transduce.system.errors import UserError
 from transduce.system.machine import SPIN_COUNT
@@ -238,8 +239,8 @@ def test_options_lists_them_all_for_programs(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("option", [option for option in config.options() if option.paper], ids=lambda o: o.name)
 def test_the_papers_values_can_be_given(option: config.Option) -> None:
-    given = config.parse_assignments([f"{option.name}={option.paper}"])
-    assert tomllib.loads(config.to_toml(config.configure(given)))
+    given = parse.parse_assignments([f"{option.name}={option.paper}"])
+    assert tomllib.loads(parse.to_toml(parse.configure(given)))
 
 
 def test_options_lists_them_all_as_markdown(capsys):
