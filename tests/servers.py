@@ -19,8 +19,8 @@ from transduce.config import DecodeConfig
 from transduce.decoding.alignment import Weights
 from transduce.decoding.engines.engine import Found, Hypothesis, Request
 from transduce.errors import UserError
+from waiting import PATIENCE, wait_for
 
-PATIENCE = 30.0  # seconds; what is waited for takes a hundredth of it
 START = "from transduce import cli; cli.main()"
 TRAINING = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
@@ -132,9 +132,8 @@ def serving(model: Path, log: Path, *options: str, script: str = START) -> Itera
     command = [sys.executable, "-c", script, "serve", str(model), "--port", "0", "--engine", "torch", *options]
     with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as process:
         try:
-            while not (found := re.search(r"Listening at http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
-                assert process.poll() is None, log.read_text("utf-8")
-                time.sleep(0.05)
+            listening = re.compile(r"Listening at http://[^ ]*:(\d+)/")
+            found = wait_for(lambda: listening.search(log.read_text("utf-8")), lambda: process.poll() is not None)
             server = Server(process, int(found[1]), log)
             server.get("/health")  # it listens before it answers
             yield server

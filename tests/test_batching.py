@@ -17,6 +17,7 @@ from transduce.decoding.translator import Translator
 from transduce.errors import UserError
 from transduce.serving.batching import Batcher, Part, QueueFullError, Want
 from transduce.tokens.tokenizer import Tokenizer
+from waiting import PATIENCE
 
 TEXTS = [" ".join(words) for words in itertools.product(WORDS, repeat=2)]
 
@@ -39,7 +40,7 @@ def run(
         batcher = Batcher(requests, tokens, 8, wait, lambda *_: None)
         batcher.start()
         try:
-            return await asyncio.wait_for(body(batcher), 20)
+            return await asyncio.wait_for(body(batcher), PATIENCE)
         finally:
             await batcher.stop()
 

@@ -217,6 +217,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train.save_every": 50,
         "train.validate_every": 150,
         "train.threads": 1,
+        "train.precision": "float32",
     }
     return transduce.train(options, str(folder / "model")).folder
 
@@ -323,6 +324,7 @@ def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch
 def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(making, "TOLERANCE", 0.5)
     assert transduce.load(trained).engine.name == "torch"
     assert "There is no fast engine, it can't be made: " in capfd.readouterr().err
     assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +32,7 @@ from transduce.paper.experiments import carry_out
 from transduce.preparation import prepare
 from transduce.ranks import ALONE, Ranks, joined
 from transduce.training.update import dropout_seed
+from waiting import PATIENCE, wait_for
 
 OPTIONS = {
     **TINY,
@@ -44,7 +44,6 @@ OPTIONS = {
     "train.validate_every": 10,
     "train.patience": 0,
 }
-PATIENCE = 200  # seconds
 
 
 # -- what one process does --------------------------------------------------------------------------------
@@ -107,7 +106,7 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
 
 def test_strangers_and_the_dead_are_not_taken_for_ranks():
     listener, found = Listener(["127.0.0.1"], 2), []
-    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", 30)))
+    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", PATIENCE)))
     thread.start()
     with socket.create_server(("127.0.0.1", 0)) as dead:
         stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
@@ -118,7 +117,7 @@ def test_strangers_and_the_dead_are_not_taken_for_ranks():
             with contextlib.suppress(ConnectionResetError):  # of what was not even read
                 assert stranger.recv(100) == b""
     announcements = iter([stale, listener.announcement])
-    welcome = call(lambda: next(announcements), 1, 30)
+    welcome = call(lambda: next(announcements), 1, PATIENCE)
     thread.join()
     assert (welcome.address, welcome.text) == ("127.0.0.1", "welcome")
     welcome.lifeline.close()
@@ -144,11 +143,11 @@ def test_those_who_have_come_hear_why_it_ends(monkeypatch):
         monkeypatch.setenv(name, value)
     knocks = [lifeline.arrive() for _ in range(2)]
     with pytest.raises(UserError, match=r"Rank 1 \(process .* is the second of its number"):
-        listener.accept("welcome", 30)
+        listener.accept("welcome", PATIENCE)
     assert knocks[0].words.readline() == "welcome\n"
     assert "is the second of its number" in knocks[0].words.readline()
     with pytest.raises(UserError, match=r"Rank 0 on 127\.0\.0\.1 is gone without a word"):
-        knocks[1].enter(30)
+        knocks[1].enter(PATIENCE)
     with pytest.raises(UserError, match=f"can't listen at port {port}"):
         monkeypatch.setenv("RANK", "0")
         [lifeline.arrive() for _ in range(2)]
@@ -246,7 +245,7 @@ def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
 
 def succeed(world: int, *arguments: str) -> list[str]:
     """Train with so many processes; returns what each said."""
-    found = together.ends(together.start(world, *arguments), PATIENCE)
+    found = together.ends(together.start(world, *arguments))
     assert [status for status, _ in found] == [0] * world, found
     assert [said for _, said in found[1:]] == [""] * (world - 1)
     return [said for _, said in found]
@@ -266,13 +265,6 @@ def same_curve(one: Path, other: Path) -> bool:
     """Whether two trainings learnt the same."""
     steps, losses = zip(*curve(one), strict=True)
     return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.mark.slow

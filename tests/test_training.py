@@ -44,6 +44,7 @@ from transduce.training.loss import smoothed_cross_entropy
 from transduce.training.optimizer import make_optimizer
 from transduce.training.schedule import learning_rate
 from transduce.training.update import dropout_seed, forward, update
+from waiting import PATIENCE
 
 MODEL = ModelConfig(
     vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.1
@@ -499,7 +500,7 @@ def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):
     train = replace(TRAIN, steps=10**6, minutes=0.1 / 60)
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities())
     assert loop.train(task) == "minutes"
-    assert 0.1 <= task.state.seconds < 5
+    assert 0.1 <= task.state.seconds < PATIENCE
     assert step_of(checkpoints(task.folder)[-1]) == task.state.step > 0
 
 

@@ -22,6 +22,7 @@ from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.ranks import Ranks, joined, spread, whole
 from transduce.training.update import Pass, update_together
+from waiting import PATIENCE
 
 MODEL = ModelConfig(
     vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.1
@@ -93,7 +94,7 @@ def start(world: int, *command: object, **environment: str) -> list[subprocess.P
     ]
 
 
-def ends(processes: list[subprocess.Popen[str]], seconds: float = 200) -> list[tuple[int, str]]:
+def ends(processes: list[subprocess.Popen[str]], seconds: float = PATIENCE) -> list[tuple[int, str]]:
     """Exit status and standard error of each, which must end in time."""
     until = time.monotonic() + seconds
     try:
@@ -123,7 +124,7 @@ def main(folder: Path, end: str) -> None:
         if end == "killed" and last:
             os.kill(os.getpid(), signal.SIGKILL)
         if ranks.first:
-            time.sleep(300)  # it works alone, and the others wait for it
+            time.sleep(2 * PATIENCE)  # it works alone, and the others wait for it
         ranks.agree(None)
 
 

@@ -23,10 +23,13 @@ Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its 
 
 
 def in_float32(rnn: nn.LSTM | nn.GRU, x: Any, hidden: Any = None) -> Any:
-    """What `rnn` makes of a tensor or packed sequence; on CUDA in float32, for autocast would take float16."""
-    if not x.is_cuda:
+    """What `rnn` makes of a tensor or packed sequence.
+
+    In float32 on CUDA, where autocast would take float16, and on CPUs whose kernels have no bfloat16.
+    """
+    if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
-    with torch.autocast("cuda", enabled=False):
+    with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
         parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
         return rnn(x.float(), parts.float() if isinstance(parts, Tensor) else parts)
 

@@ -75,16 +75,22 @@ class Figure(NamedTuple):
         return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.seeds > 1 else "")
 
 
-def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: Path, minutes: float) -> bool:
+def carry_out(
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    folder: Path,
+    minutes: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
     """Make or continue runs, the first seed of all experiments first, until all are there or the minutes are used up.
 
     A run that is cut short is saved and goes on the next time; one that can't be trained does not keep the others from
-    it. Returns whether all are there. Raises UserError in the end for those, and at once for a second experiment that
-    can't begin for the same reason, or a run that was made with other options than its experiment has now;
-    KeyboardInterrupt if the user stops it.
+    it. clock: what the minutes are measured by, in seconds. Returns whether all are there. Raises UserError in the end
+    for those that can't be trained, and at once for a second experiment that can't begin for the same reason, or a run
+    that was made with other options than its experiment has now; KeyboardInterrupt if the user stops it.
     """
     refuse_several("transduce reproduce")
-    until, failures = time.monotonic() + 60 * minutes, list[Path]()
+    until, failures = clock() + 60 * minutes, list[Path]()
     hopeless = dict[str, str]()  # experiments that can't begin, and why
     runs = [
         (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
@@ -99,7 +105,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
         if done or experiment.name in hopeless:
             continue
-        if time.monotonic() >= until:
+        if clock() >= until:
             return False
         _write_record(experiment, seed, record, out)
         say(f"{experiment.name}, seed {seed}: {out}")
@@ -107,7 +113,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
         left_out = FILES[:2] if record and (out / bundle.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
         try:
-            result = train({**known, "train.seed": seed}, out, until=until)
+            result = train({**known, "train.seed": seed}, out, stop=lambda: clock() >= until)
         except UserError as error:
             if not (out / bundle.CONFIG).exists():
                 if str(error) in hopeless.values():
@@ -117,7 +123,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
             failures.append(out)
             continue
         if result.reason == "interrupted":
-            if time.monotonic() < until:
+            if clock() < until:
                 raise KeyboardInterrupt
             return False
     if failures:

@@ -1,8 +1,7 @@
 """A training from its first start, or from where it stands, to the model folder at its end."""
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,21 +49,21 @@ def train(
     keep_optimizer: bool = False,
     device: torch.device | None = None,
     tensorboard: bool = False,
-    until: float = math.inf,
+    stop: Callable[[], bool] = lambda: False,
     arrival: Listener | Knock | None = None,
 ) -> Result:
     """Train a model into `out`, or go on with the training that is there.
 
     given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
     from with its tokenizer and shape; keep_optimizer: with weights and optimiser's state of its newest checkpoint.
-    until: on the monotonic clock, when to save and stop, to go on another time. arrival: what `lifeline.arrive` gave.
+    stop: asked before every update whether to save and stop, to go on another time. arrival: from `lifeline.arrive`.
     Raises UserError for what can't be trained.
     """
     keep_memory()
     keep_few_kernels()
     out, init = Path(out), Path(init) if init else None
     with joined(arrival) as ranks:
-        task = Task(given, out, device or ranks.device(), ranks, until)
+        task = Task(given, out, device or ranks.device(), ranks, stop)
         if not ranks.first:
             return follow(task)
         with alone(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
@@ -78,12 +77,12 @@ class Task(NamedTuple):
     out: Path
     device: torch.device
     ranks: Ranks
-    until: float
+    stop: Callable[[], bool]
 
 
 def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool) -> Result:
     """The training as rank 0 does it, and a process alone: what is written is written here."""
-    given, out, device, ranks, until = task
+    given, out, device, ranks, stop = task
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
     begun = (out / bundle.CONFIG).is_file()
@@ -106,7 +105,7 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
     with Journal(out / bundle.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
             training, prepared = resume(going, out, journal, device, ranks)
-        reason = run_loop(training, until)
+        reason = run_loop(training, stop)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASONS[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
@@ -126,7 +125,7 @@ def follow(task: Task) -> Result:
         config = configure(read_recipe(text, "rank 0"))
         asked = configure({name: task.given[name] for name in TEXT if name in task.given}).data
         training, _ = resume(Continued(config, asked, {}), task.out, NoJournal(), task.device, task.ranks)
-        if run_loop(training, task.until) == "interrupted":
+        if run_loop(training, task.stop) == "interrupted":
             return Result(task.out, "interrupted", {})
         task.ranks.agree(None)
     metrics = json.loads((task.out / bundle.METRICS).read_text(encoding="utf-8"))

@@ -70,17 +70,17 @@ class Training:
         return self.model if self.wrapped is None else self.wrapped
 
 
-def train(training: Training, until: float = math.inf) -> Reason:
+def train(training: Training, stop: Callable[[], bool] = lambda: False) -> Reason:
     """Train until the steps or minutes are used up, patience is lost, or the process is told to stop.
 
-    until: on the monotonic clock, when to stop as if told to, whatever the configuration says.
+    stop: asked before every update whether to stop, as a signal does.
 
     The last state is always saved. Raises UserError after ten updates in a row that were not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
-        while (reason := finished(training, stopped() or time.monotonic() >= until)) is None:
+        while (reason := finished(training, stopped() or stop())) is None:
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)
