@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +24,18 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return status, *capsys.readouterr()
 
 
-def die(change: int, arguments: list[str]) -> None:
-    """A command, in a process of its own, that is killed before it changes the disk for the so many-th time."""
-    left = change
+def die(change: int, arguments: list[str], folder: Path = Path(), pattern: str = ".") -> None:
+    """A command, in a process of its own, that is killed before it changes the disk for the so many-th time.
+
+    Changes are counted from when something in the folder is called as the pattern says.
+    """
+    begun, left = False, change
 
     def watch(event: str, details: tuple[Any, ...]) -> None:
-        nonlocal left
+        nonlocal begun, left
         if event in CHANGES or (event == "open" and details[2] & (os.O_WRONLY | os.O_RDWR)):
-            left -= 1
+            begun = begun or pattern == "." or any(folder.glob(pattern))
+            left -= begun
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 

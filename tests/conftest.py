@@ -11,5 +11,9 @@ os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 torch.set_num_threads(1)
-hypothesis.settings.register_profile("transduce", deadline=None)
+hypothesis.settings.register_profile(
+    "transduce",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
 hypothesis.settings.load_profile("transduce")

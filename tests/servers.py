@@ -18,8 +18,8 @@ from transduce import cli
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.types import Feature, Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
+from waiting import PATIENCE
 
-PATIENCE = 30.0  # seconds; what is waited for takes a hundredth of it
 START = "from transduce import cli; cli.main()"
 TRAINING = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),

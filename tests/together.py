@@ -23,6 +23,7 @@ from transduce.system.errors import UserError
 from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.parallel import full_tensor, scatter_weights, wrap
 from transduce.training.update import MicroBatch, distributed_update
+from waiting import PATIENCE
 
 MODEL = ModelConfig(
     vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.1
@@ -96,7 +97,7 @@ def start(world: int, *command: object, **environment: str) -> list[subprocess.P
     ]
 
 
-def ends(processes: list[subprocess.Popen[str]], seconds: float = 200) -> list[tuple[int, str]]:
+def ends(processes: list[subprocess.Popen[str]], seconds: float = PATIENCE) -> list[tuple[int, str]]:
     """Exit status and standard error of each, which must end in time."""
     until = time.monotonic() + seconds
     try:
@@ -126,7 +127,7 @@ def main(folder: Path, end: str) -> None:
         if end == "killed" and last:
             os.kill(os.getpid(), signal.SIGKILL)
         if ranks.first:
-            time.sleep(300)  # it works alone, and the others wait for it
+            time.sleep(2 * PATIENCE)  # it works alone, and the others wait for it
         ranks.agree(None)
 
 

@@ -93,7 +93,7 @@ odd = st.text(
 texts = st.one_of(odd, st.text(st.characters(exclude_characters="\n"), max_size=20))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=texts)
 @example(text="Ein Mann  mit\u2581Hut 漢字 e\u0301 😀x ")
 @example(text="\u2581")
@@ -111,7 +111,7 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
             assert end - begin <= 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_so_do_those_of_whatever_a_model_writes(tokenizer, data):
     size = tokenizer.target_size
@@ -137,7 +137,7 @@ def begins(spans: list[tuple[int, int]]) -> set[int]:
 # -- words ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=texts)
 def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text):
     found = words(text, begins(tokenizer.source_spans(text, tokenizer.encode_source([text])[0])))

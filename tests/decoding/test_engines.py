@@ -219,6 +219,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train.save_every": 50,
         "train.validate_every": 150,
         "train.threads": 1,
+        "train.precision": "float32",
     }
     return transduce.train(options, str(folder / "model")).folder
 

@@ -126,7 +126,7 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(texts=st.lists(lines, max_size=6))
 @example(["0\U00010000", "0eno"])  # of which one may be longer, and the other goes on to its limit
 def test_lines_in_are_lines_out_in_order(translator, texts):

@@ -41,7 +41,7 @@ from transduce.system.files import publish, verify, write_file, write_folder, wr
 def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `code` in another process."""
     command = [sys.executable, "-c", IMPORTS + code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 names = st.from_regex(r"[a-z]{1,3}(\.[a-z]{1,3})?", fullmatch=True)
@@ -304,7 +304,7 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path):
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this system lets nobody mount a small file system")
     command = [*namespace, "sh", "-c", f'{mount} && exec "$0" -c "$1" {tmp_path} 20000', sys.executable, IMPORTS + FULL]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True)
     check_full(result, tmp_path, "No space left on device")
 
 

@@ -1,6 +1,7 @@
 """What isn't text is found, taken out and put back: exactly once, properly nested, whatever a model says."""
 
 import re
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -299,11 +300,12 @@ def test_tags_are_those_that_the_standard_library_finds(text: str) -> None:
 HOSTILE = ["<a ", "<!--", "<b>", "{{", "%(", "`", "``a", "*a ", "&#", "<code>", "[a", "a@", "http://.", "'{0}", "<b> "]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("part", [*HOSTILE, "<br> ", ":a", ":a-", "1:11", '<a b="', "<a aaaa", "<p>a", "a. "])
 def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
+    began = time.process_time()
     for text in (part * 20_000, part * 5_000 + "</b>" * 5_000):
         for markup in (False, True):
             without_words(mask(text, markup=markup))
         for name in ("a.html", "a.srt", "a.txt"):
             read_document(text.encode(), name, "en", "de")
+    assert time.process_time() - began < 60  # seconds of this process; what others take does not count

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import blocks, reverse_rows
@@ -110,7 +110,7 @@ def blocks_of(mixture: Mixture, epoch: int, seed: int = 1) -> list[list[int]]:
 
 
 @pytest.mark.usefixtures("_small_blocks")
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
 def test_blocks_together_show_every_pair_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
     mixture = Mixture(stores, weights)

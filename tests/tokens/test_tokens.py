@@ -140,7 +140,7 @@ def test_a_vocabulary_is_as_large_as_the_texts_allow(kind, texts):
     assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts=st.lists(lines, min_size=1, max_size=5), vocab_size=st.integers(262, 300))
 def test_any_text_can_be_learnt_from(texts, vocab_size):
     tokenizer = Tokenizer.train(["some text", *texts], texts, vocab_size=vocab_size)

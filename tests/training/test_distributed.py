@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ from transduce.training.distributed import ALONE, Ranks, init_distributed
 from transduce.training.parallel import wrap
 from transduce.training.update import dropout_seed
 from transduce.wings.paper.experiments import carry_out
+from waiting import wait_for
 
 OPTIONS = {
     **TINY,
@@ -40,7 +40,6 @@ OPTIONS = {
     "train.validate_every": 10,
     "train.patience": 0,
 }
-PATIENCE = 200  # seconds
 
 
 # -- what one process does --------------------------------------------------------------------------------
@@ -191,7 +190,7 @@ def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
 
 def succeed(world: int, *arguments: str) -> list[str]:
     """Train with so many processes; returns what each said."""
-    found = together.ends(together.start(world, *arguments), PATIENCE)
+    found = together.ends(together.start(world, *arguments))
     assert [status for status, _ in found] == [0] * world, found
     assert [said for _, said in found[1:]] == [""] * (world - 1)
     return [said for _, said in found]
@@ -211,13 +210,6 @@ def same_curve(one: Path, other: Path) -> bool:
     """Whether two trainings learnt the same."""
     steps, losses = zip(*curve(one), strict=True)
     return (steps, pytest.approx(losses, abs=1e-4)) == tuple(zip(*curve(other), strict=True))
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -8,26 +8,27 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 import transduce
+from command_line import die
 from corpora import TINY, changed, spelt, write_texts
 from transduce import cli, model_folder
 from transduce.system.files import verify
 from transduce.system.journal import Event, read_events
 from transduce.training.run import train
 from transduce.training.start import start
+from waiting import PATIENCE, wait_for
 
 OPTIONS = {
     **TINY,
     "data.max_tokens": 128,
     "model.dropout": 0.1,
-    "train.steps": 180,
+    "train.steps": 120,
     "train.warmup": 40,
     "train.accumulate": 2,
     "train.save_every": 3,
@@ -37,7 +38,6 @@ OPTIONS = {
     "train.average": 3,
 }
 LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
-PATIENCE = 60  # seconds that a process may take to come to the moment it is waited for
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +59,6 @@ def begin(command: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "transduce.cli", *command], stderr=subprocess.PIPE, text=True, env=environment
     )
-
-
-def wait_for(moment: Callable[[], bool], ended: Callable[[], bool]) -> None:
-    """Until the moment has come or the process has ended."""
-    end = time.monotonic() + PATIENCE
-    while not moment() and not ended():
-        assert time.monotonic() < end, "the process has not come so far"
-        time.sleep(0.0003)
 
 
 def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, str]:
@@ -91,31 +83,16 @@ def digests(out: Path) -> dict[str, str]:
     return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def moments(out: Path, chance: random.Random) -> Iterator[Callable[[], bool]]:
-    """When to kill, twenty times: from the first start to the publishing of the model."""
-
-    def exists(pattern: str) -> bool:
-        return any(out.glob(pattern))
-
-    def newest() -> int:
-        return max((int(path.name[-8:]) for path in out.glob("checkpoints/step-*")), default=0)
-
-    yield lambda: exists(".data.aside-*") or exists("data")
-    yield lambda: exists("checkpoints")  # there is no configuration yet
+def moments(out: Path, chance: random.Random) -> Iterator[tuple[str, int]]:
+    """When to kill, from the first start to the publishing of the model: what is there, and how many changes later."""
+    yield ".data.aside-*", 5
+    yield "checkpoints", 1  # there is no configuration yet
     for number in range(17):
-        wanted = newest() + 3 * chance.randint(1, 3)
-        saving, delay = number % 3 == 0, chance.random() / 20
-
-        def reached(wanted: int = wanted, saving: bool = saving, delay: float = delay) -> bool:
-            if newest() < wanted:
-                return False
-            if saving:
-                return exists("checkpoints/.step-*.aside-*")
-            time.sleep(delay)
-            return True
-
-        yield reached
-    yield lambda: exists(f".{out.name}.aside-*")
+        newest = max((int(path.name[-8:]) for path in out.glob("checkpoints/step-*")), default=0)
+        wanted = newest + 3 * chance.randint(1, 2)
+        name = f".step-{wanted:08d}.aside-*" if number % 3 == 0 else f"step-{wanted:08d}"
+        yield f"checkpoints/{name}", chance.randint(1, 8)
+    yield f".{out.name}.aside-*", 2
 
 
 def test_killed_twenty_times_a_training_ends_with_the_same_bits(corpus, tmp_path):
@@ -123,23 +100,21 @@ def test_killed_twenty_times_a_training_ends_with_the_same_bits(corpus, tmp_path
     cli.main(arguments(corpus, straight))
     # Real processes, but forked from one that has PyTorch loaded: that takes three seconds each time.
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["torch._dynamo", "transduce.training.run"])
-    for number, moment in enumerate(moments(out, random.Random(1))):
-        process = processes.Process(target=cli.main, args=(arguments(corpus, out),))
+    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.training.run"])
+    for number, (pattern, change) in enumerate(moments(out, random.Random(1))):
+        process = processes.Process(target=die, args=(change, arguments(corpus, out), out, pattern))
         process.start()
-        wait_for(moment, lambda process=process: not process.is_alive())
-        process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL, f"start {number} ended before it was killed"
         saving += any(out.glob("checkpoints/.step-*.aside-*"))
-    assert saving >= 1
+    assert saving >= 3
     assert not (out / "manifest.json").exists()
     last = begin(arguments(corpus, out))
     said = last.communicate(timeout=PATIENCE)[1]
-    assert last.returncode == 0 and "Resuming at step 180 of 180" in said
+    assert last.returncode == 0 and "Resuming at step 120 of 120" in said
     verify(out, hashes=True)
     assert learnt(out) == learnt(straight)
-    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 181, 10)]
+    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 121, 10)]
     assert digests(out) == digests(straight)
     assert not [path for folder in (out, out / "checkpoints") for path in folder.glob(".*")]
     assert not [*out.glob("checkpoints/damaged-*")]

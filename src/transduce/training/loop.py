@@ -57,16 +57,16 @@ class Training:
     ranks: Ranks = ALONE
 
 
-def train(training: Training, until: float = math.inf) -> Reason:
+def train(training: Training, stop: Callable[[], bool] = lambda: False) -> Reason:
     """Train until train.steps, train.minutes or train.patience ends it, or a signal interrupts it; save at the end.
 
-    until: time on the monotonic clock at which training is interrupted in any case. Raises UserError after
+    stop: asked before every update whether to interrupt the training, as a signal does. Raises UserError after
     MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
-        while (reason := finished(training, stopped() or time.monotonic() >= until)) is None:
+        while (reason := finished(training, stopped() or stop())) is None:
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)

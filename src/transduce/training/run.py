@@ -1,7 +1,6 @@
 """A training from its first start, or from its last checkpoint, to the model folder at its end."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,20 +49,20 @@ def train(
     keep_optimizer: bool = False,
     device: torch.device | None = None,
     tensorboard: bool = False,
-    until: float = math.inf,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
     options: by dotted name, possibly with their sources (`Settings`); the size of the corpus decides the others.
     init: a model folder to continue from, with its tokenizer and shape; keep_optimizer: with weights and optimizer
-    state of its newest checkpoint. until: time on the monotonic clock at which to save and stop. Raises UserError for
+    state of its newest checkpoint. stop: asked before every update whether to save and stop. Raises UserError for
     what can't be trained.
     """
     keep_memory()
     keep_few_kernels()
     out, init = Path(out), Path(init) if init else None
     with init_distributed() as ranks:
-        task = Task(Settings.of(options), out, device or ranks.device(), ranks, until)
+        task = Task(Settings.of(options), out, device or ranks.device(), ranks, stop)
         if not ranks.first:
             return follow(task)
         with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
@@ -77,12 +76,12 @@ class Task(NamedTuple):
     out: Path
     device: torch.device
     ranks: Ranks
-    until: float
+    stop: Callable[[], bool]
 
 
 def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool) -> Result:
     """The training on rank 0, or in a single process: it writes everything."""
-    settings, out, device, ranks, until = task
+    settings, out, device, ranks, stop = task
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
     is_begun = (out / model_folder.CONFIG).is_file()
@@ -109,7 +108,7 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
             training, prepared = resume(going, out, journal, device, ranks)
-        reason = run_loop(training, until)
+        reason = run_loop(training, stop)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         say(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
@@ -129,7 +128,7 @@ def follow(task: Task) -> Result:
         config = configure(read_recipe(toml, "rank 0"))
         text = configure({name: task.settings[name] for name in TEXT if name in task.settings}).data
         training, _ = resume(Continued(config, text, {}), task.out, NoJournal(), task.device, task.ranks)
-        if run_loop(training, task.until) == "interrupted":
+        if run_loop(training, task.stop) == "interrupted":
             return Result(task.out, "interrupted", {})
         task.ranks.agree(None)
     metrics = model_folder.read_metrics(task.out)

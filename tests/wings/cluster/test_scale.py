@@ -17,7 +17,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from command_line import run
@@ -46,6 +46,7 @@ from transduce.wings.cluster.ray_preparing import do_round, prepare_on_ray
 from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 from transduce.wings.cluster.translating import Job
+from waiting import PATIENCE, wait_for
 
 SIZES = {
     **{"model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1},
@@ -309,7 +310,7 @@ corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, m
     256,
     (),
 )
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 def test_a_corpus_prepared_in_shards_is_the_same(
     vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length, rules
 ):
@@ -564,20 +565,14 @@ def test_ray_ends_with_the_command(model, text, tmp_path):
     command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]
     others = set(Path("/tmp").glob("ray-*"))
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    while not (tmp_path / "out.txt.shards" / "plan.json").exists():
-        assert process.poll() is None
-        time.sleep(0.1)
+    wait_for((tmp_path / "out.txt.shards" / "plan.json").exists, lambda: process.poll() is not None)
     started = family(process.pid)
     assert len(started) > 3
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
     assert b"Traceback" not in said
-    for _ in range(100):
-        if not any(Path(f"/proc/{pid}").exists() for pid in started):
-            break
-        time.sleep(0.1)
-    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
     assert not (tmp_path / "out.txt").exists() and not set(Path("/tmp").glob("ray-*")) - others
 
 

@@ -290,11 +290,11 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     rows = [table3.VARIATIONS[0], table3.VARIATIONS[6]]
     chosen = [table3.experiment(row, given) for row in rows]
     assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
-    assert experiments.carry_out(chosen, [1], tmp_path, minutes=5)
+    assert experiments.carry_out(chosen, [1], tmp_path, minutes=math.inf)
     (one,) = experiments.results(chosen[0], tmp_path)
     assert one.seed == 1 and one.folder == tmp_path / "table3/base/seed-1" and one.target_tokens > 0
     assert one.revision.startswith("0.")
-    assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=5)
+    assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=math.inf)
     assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
     table = table3.table(given, tmp_path)
     cells = {" ".join(row[:2]).strip(): row for row in table.rows}
@@ -314,7 +314,7 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
 
 def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
     one = experiments.Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
-    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([one], [1], tmp_path, minutes=math.inf)
     command = ["reproduce", "figures", "--out", tmp_path, "--model", tmp_path / "one/seed-1", "--text", "ka", "--text"]
     status, _, said = run(capsys, *command, "zu $ka^$")
     assert status == 0, said
@@ -329,7 +329,7 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
     again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
     assert len(experiments.results(again, tmp_path)) == 1
     (tmp_path / one.name / "seed-1/manifest.json").unlink()  # as if it had been stopped
-    assert experiments.carry_out([again], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([again], [1], tmp_path, minutes=math.inf)
     Path(moved).write_text("another text\n" * 10)
     with pytest.raises(UserError, match="was made with other files"):
         experiments.results(again, tmp_path)
@@ -341,7 +341,7 @@ def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
     )
     good = table3.experiment(table3.VARIATIONS[0], given)
     with pytest.raises(UserError, match="bad/seed-1"):
-        experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=5)
+        experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=math.inf)
     assert len(experiments.results(good, tmp_path)) == 2
 
 
@@ -361,15 +361,15 @@ def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_p
 def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
     rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.VARIATIONS[:3]]
     with pytest.raises(UserError, match=r"no\.src cannot be read"):
-        experiments.carry_out(rows, [1], tmp_path, minutes=5)
+        experiments.carry_out(rows, [1], tmp_path, minutes=math.inf)
     (tmp_path / "bad.src").write_text("one line\n")
     wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
     with pytest.raises(UserError, match=r"bad\.src has 1 line"):
         experiments.carry_out(
-            [table3.experiment(row, wrong) for row in table3.VARIATIONS[:3]], [1], tmp_path, minutes=5
+            [table3.experiment(row, wrong) for row in table3.VARIATIONS[:3]], [1], tmp_path, minutes=math.inf
         )
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
-    assert experiments.carry_out([table3.experiment(table3.VARIATIONS[0], given)], [1], tmp_path, minutes=5)
+    assert experiments.carry_out([table3.experiment(table3.VARIATIONS[0], given)], [1], tmp_path, minutes=math.inf)
     assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
 
 
@@ -396,10 +396,11 @@ def test_what_rows_differ_in_cannot_be_given():
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
     options = {**table3.experiment(table3.VARIATIONS[0], given).options, "train.steps": 100_000, "train.average": 1}
     long = experiments.Experiment("long", options)
-    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    clock = itertools.count().__next__  # a second passes between two looks at it, of which there is one an update
+    assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
     assert experiments.results(long, tmp_path) == []
     first = checkpoint_of(tmp_path / "long/seed-1")
-    assert not experiments.carry_out([long], [1], tmp_path, minutes=0.05)
+    assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
     assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
     assert f"Going on at step {first:,}" in capfd.readouterr().err
 
@@ -412,7 +413,7 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
     with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, not 0.3"):
         experiments.results(other, tmp_path)
     with pytest.raises(UserError, match=r"was made with model.dropout"):
-        experiments.carry_out([other], [1], tmp_path, minutes=5)
+        experiments.carry_out([other], [1], tmp_path, minutes=math.inf)
     (found.folder / "manifest.json").unlink()
     assert experiments.results(one, tmp_path) == [], "a run that is not whole has no figure"
 
@@ -452,8 +453,8 @@ def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
     test = [shutil.copy(file, tmp_path / "here") for file in given["data.test"]]
     options = {**given, "model.d_model": 16, "data.test": test}
     transformer, recurrent = table2.experiments(options)[:2]
-    assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=5)
-    assert experiments.carry_out([transformer], [2], tmp_path, minutes=5)
+    assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=math.inf)
+    assert experiments.carry_out([transformer], [2], tmp_path, minutes=math.inf)
     rows = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
     one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
     assert float(both[9]) == pytest.approx(2 * float(one[9]), abs=0.1)

@@ -50,7 +50,7 @@ class Random:
         pass
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(2, 9)), min_size=1, max_size=4),
     st.integers(0, 10**6),

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from command_line import run
 from corpora import WORDS
-from servers import PATIENCE, Echo
+from servers import Echo
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
+from waiting import PATIENCE
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 

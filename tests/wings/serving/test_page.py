@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servers import serving, train
+from waiting import PATIENCE, wait_for
 
 pytest.importorskip(
     "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
@@ -34,8 +35,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
-PATIENCE = 20.0  # seconds; what is waited for takes a tenth of one
-BETWEEN = "{ const next = window.fetch; let calls = 0; window.fetch = async (path, options) => { %s } }"
+BETWEEN = """{
+    const next = window.fetch, held = () => new Promise((resolve) => window.release = resolve);
+    let calls = 0; window.fetch = async (path, options) => { %s }
+}"""
 NETWORK = "Failed to load resource"  # what Chromium's console says of every answer of 400 and above
 
 
@@ -61,12 +64,25 @@ class Page:
     def text(self, selector: str) -> str:
         return self.run("return document.querySelector(arguments[0]).textContent", selector)
 
-    def wait(self, condition: Callable[[], object]) -> Any:
-        end = time.monotonic() + PATIENCE
-        while not (found := condition()):
-            assert time.monotonic() < end, f"nothing came; the notice says: {self.text('#notice')!r}"
-            time.sleep(0.02)
-        return found
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        return wait_for(condition)
+
+    def watch(self, selector: str) -> None:
+        """Keep what an element shows from now on, however briefly: `seen` gives it."""
+        self.run(
+            "const one = document.querySelector(arguments[0]), seen = window.seen = [];"
+            "const look = () => seen.push(one.textContent);"
+            "new MutationObserver(look).observe(one, {childList: true, characterData: true, subtree: true})",
+            selector,
+        )
+
+    def seen(self) -> list[str]:
+        return self.run("return window.seen")
+
+    def release(self) -> None:
+        """Let what is `held` go on, as soon as there is something."""
+        self.wait(lambda: self.run("return Boolean(window.release)"))
+        self.run("window.release()")
 
     def type(self, text: str) -> None:
         self.one("#source-text").send_keys(text)
@@ -99,7 +115,7 @@ class Page:
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] != "INFO"]
 
     def later(self, script: str) -> None:
-        """Put something in the way of what the page fetches; `next` is the real fetch."""
+        """Put something in the way of what the page fetches; `next` is the real fetch, `held()` waits for `release`."""
         self.run(BETWEEN % script)
 
     @contextlib.contextmanager
@@ -131,6 +147,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     downloads = tmp_path_factory.mktemp("downloads")
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_script_timeout(PATIENCE)
     driver.downloads = downloads
     yield driver
     driver.quit()
@@ -177,23 +194,27 @@ def test_lines_stay_lines(page: Page) -> None:
 def test_the_newest_text_wins_over_an_older_answer_that_comes_late(page: Page) -> None:
     page.later(
         "const late = calls++ === 0; const answer = await next(path, {...options, signal: undefined});"
-        "if (late) await new Promise((resolve) => setTimeout(resolve, 700)); window.done = calls; return answer;"
+        "if (late) await held(); return answer;"
     )
-    page.type("ka lo")
-    page.wait(lambda: page.one("#target-text").get_attribute("aria-busy") == "true")
+    page.run("document.execCommand('insertText', false, 'ka lo')")  # not letter by letter
+    page.wait(lambda: page.run("return Boolean(window.release)"))
     page.type(" mi")
     page.translates("ka lo mi")
-    time.sleep(0.8)
+    page.watch("#target-text")
+    page.release()
+    time.sleep(0.2)
+    assert page.seen() == []
     page.translates("ka lo mi")
 
 
 def test_a_request_that_is_overtaken_is_cancelled(page: Page) -> None:
     page.later(
         "options.signal.addEventListener('abort', () => window.cancelled ??= JSON.parse(options.body).q);"
-        "if (calls++ === 0) await new Promise((resolve) => setTimeout(resolve, 700)); return next(path, options);"
+        "if (calls++ === 0) await held(); return next(path, options);"
     )
     page.run("document.execCommand('insertText', false, 'ka lo')")  # not letter by letter
-    page.wait(lambda: page.one("#target-text").get_attribute("aria-busy") == "true")
+    page.wait(lambda: page.run("return Boolean(window.release)"))
+    assert page.one("#target-text").get_attribute("aria-busy") == "true"
     page.type(" mi")
     page.translates("ka lo mi")
     assert page.run("return window.cancelled") == "ka lo"
@@ -307,7 +328,7 @@ def test_a_word_that_the_keyboard_reaches_is_in_sight_and_stays_lit(page: Page) 
 TEXTS = st.lists(st.text(alphabet="ab .!?\n\t'-שم😀𝄞\u0301漢。", max_size=30), min_size=2, max_size=40)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8)
 @given(texts=TEXTS)
 def test_passages_keep_order_and_leave_out_only_blanks(page: Page, texts: list[str]) -> None:
     pairs = [(texts[i], texts[i - 1]) for i in range(len(texts))]
@@ -327,7 +348,7 @@ def test_passages_keep_order_and_leave_out_only_blanks(page: Page, texts: list[s
             assert sorted("".join(said)) == sorted("".join("".join((p[0] + p[1]).split()) for p in passages))
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8)
 @given(texts=TEXTS)
 def test_differences_are_the_text_and_none_of_it_is_marked_beside_itself(page: Page, texts: list[str]) -> None:
     pairs = [(texts[i], texts[i - 1]) for i in range(len(texts))]
@@ -380,8 +401,9 @@ def test_copying_keeps_the_focus(page: Page) -> None:
     page.run("navigator.clipboard.writeText = () => Promise.reject()")  # as over plain HTTP
     page.type("ka lo mi")
     page.translates("ka lo mi")
+    page.watch("#copy")
     page.click("#copy")
-    page.wait(lambda: page.text("#copy") != "Copy")
+    page.wait(page.seen)
     assert page.run("return document.activeElement.id") == "copy"
 
 
@@ -508,10 +530,10 @@ def test_a_server_that_is_busy_is_asked_again(page: Page, seconds: int) -> None:
         'return new Response(\'{"error": "Too many requests."}\','
         f"{{status: 429, headers: {{'Retry-After': '{seconds}'}}}})"
     )
+    page.watch("#notice")
     page.type("ka lo mi")
-    page.wait(lambda: page.text("#notice-text") == "Too many requests.")
-    assert "Trying again in" in page.text("#notice-wait")
     page.translates("ka lo mi")
+    assert any("Too many requests." in said and "Trying again in" in said for said in page.seen())
     assert not page.shows("#notice") and page.one("#source-text").get_property("value") == "ka lo mi"
 
 
@@ -586,29 +608,29 @@ def test_what_the_model_saw_of_an_older_text_is_not_drawn(page: Page) -> None:
     page.later(
         "if (path !== 'attention') return next(path, options);"
         "options.signal.addEventListener('abort', () => window.cancelled = true);"
-        "const answer = await next(path, {...options, signal: undefined});"
-        "await new Promise((resolve) => setTimeout(resolve, 300)); window.late = true; return answer;"
+        "const answer = await next(path, {...options, signal: undefined}); await held(); return answer;"
     )
     page.type("ka lo mi")
     page.translates("ka lo mi")
     page.click("#attention summary")
     page.wait(lambda: page.text("#attention-state").startswith("Looking"))
     page.click("#clear")
-    page.wait(lambda: page.run("return window.late"))
+    page.release()
     time.sleep(0.2)
     assert page.run("return window.cancelled")
     assert page.text("#attention-state").startswith("Write something") and not page.all("#attention-drawing > *")
 
 
 def test_a_translation_into_another_language_is_old_at_once(page: Page) -> None:
-    slow = "if (path === 'translate') await new Promise((resolve) => setTimeout(resolve, 300));"
+    slow = "if (path === 'translate' && calls++ > 0) await held();"
     with page.from_the_start(slow + TWO_WAYS):
-        page.type("ka lo")
+        page.run("document.execCommand('insertText', false, 'ka lo')")  # not letter by letter
         page.wait(lambda: page.text("#target-text") == "auto zu 5")
         page.run(
             "arguments[0].value = 'ka'; arguments[0].dispatchEvent(new Event('change'))", page.one("#target-language")
         )
         assert page.all("#target-text.stale")
+        page.release()
         page.wait(lambda: page.text("#target-text") == "auto ka 5" and not page.all(".stale"))
 
 

@@ -18,6 +18,7 @@ from transduce.decoding.types import TranslationOptions
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.serving.batching import Batcher, BatchKey, Part, QueueFullError
+from waiting import PATIENCE
 
 TEXTS = [" ".join(words) for words in itertools.product(WORDS, repeat=2)]
 
@@ -40,7 +41,7 @@ def run(
         batcher = Batcher(requests, tokens, 8, wait, lambda *_: None)
         batcher.start()
         try:
-            return await asyncio.wait_for(body(batcher), 20)
+            return await asyncio.wait_for(body(batcher), PATIENCE)
         finally:
             await batcher.stop()
 

@@ -8,16 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import transduce
@@ -25,6 +24,7 @@ from command_line import run
 from corpora import reverse_texts
 from servers import Server, is_closed, receive, request, serving, train
 from transduce.wings.serving.keys import add_key
+from waiting import PATIENCE, wait_for
 
 libretranslatepy = pytest.importorskip("libretranslatepy", reason="pip install libretranslatepy (it is in `dev`)")
 
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(model: Path) -> Iterator[Server]:
-    with serving(model, model.parent / "server.log", *DEADLINES) as server:
+    with serving(model, model.parent / "server.log") as server:
         yield server
     log = server.log.read_text("utf-8")
     assert re.fullmatch(r"ka → zu: .*\nListening on .*\n", log), log  # whatever anybody sends
@@ -109,7 +109,7 @@ def test_sentences_are_translated_as_by_the_library(server: Server, translator: 
 GAPS = st.text(alphabet=" \n\t\r\u2028\x85", max_size=4)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(gaps=st.lists(st.text(alphabet=" \n\t", max_size=3).map("\n".__add__), max_size=4), begin=GAPS, end=GAPS)
 def test_paragraphs_keep_what_is_between_them(server: Server, gaps: list[str], begin: str, end: str) -> None:
     said = SENTENCES[: len(gaps) + 1]
@@ -330,7 +330,7 @@ VALUES = st.none() | st.booleans() | st.floats() | st.integers() | st.text() | s
 FIELDS = ("q", "source", "target", "format", "alternatives", "scores", "alignment", "beam_size", "glossary", "api_key")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(fields=st.dictionaries(st.sampled_from(FIELDS), VALUES | st.dictionaries(st.text(), VALUES)))
 def test_fields_of_any_kind_are_answered(server: Server, fields: dict[str, Any]) -> None:
     answer = server.post("/translate", {"q": NONCE, "source": "ka", "target": "zu"} | fields)
@@ -338,7 +338,7 @@ def test_fields_of_any_kind_are_answered(server: Server, fields: dict[str, Any])
     assert answer.status == 200 or answer.error
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(text=st.text(max_size=80) | st.text(alphabet="<>&;/!-[]\"'=#x0aka \n", max_size=80))
 def test_any_text_is_translated(server: Server, text: str) -> None:
     found = ask(server, text, alternatives=1, alignment=True, scores=True)
@@ -349,17 +349,12 @@ def test_any_text_is_translated(server: Server, text: str) -> None:
 # -- slow clients, impatient ones, the end
 
 
-def test_slow_clients_are_sent_away_and_nobody_waits_for_them(server: Server) -> None:
+def test_slow_clients_are_sent_away_and_nobody_waits_for_them(model: Path) -> None:
     def headers_drip(connection: socket.socket) -> None:
-        for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 600:
-            connection.send(bytes([byte]))
-            time.sleep(0.02)
+        drip(connection, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
 
     def body_drips(connection: socket.socket) -> None:
-        connection.sendall(b"POST /detect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600\r\n\r\n")
-        for _ in range(600):
-            connection.send(b"a")
-            time.sleep(0.02)
+        drip(connection, b"POST /detect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999\r\n\r\n")
 
     def body_never_comes(connection: socket.socket) -> None:
         connection.sendall(
@@ -376,26 +371,33 @@ def test_slow_clients_are_sent_away_and_nobody_waits_for_them(server: Server) ->
     def never_reads(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with pytest.raises(ConnectionError):
-            for i in range(2500):
-                connection.sendall(get("/page.js") if i < 2000 else b"G")
-                time.sleep(0.02 * (i >= 2000))
+            while True:
+                connection.sendall(get("/page.js"))
 
-    def watch(behave: Any) -> bool:
-        with server.connect() as connection:
-            with contextlib.suppress(ConnectionError):
-                connection.settimeout(10)
-                behave(connection)
-            return is_closed(connection)
+    def drip(connection: socket.socket, content: bytes) -> None:
+        with contextlib.suppress(ConnectionError):
+            while not is_closed(connection, 0.02):
+                connection.sendall(content)
+                content = b"a"
 
     behaviours = (headers_drip, body_drips, body_never_comes, nothing_comes, idles, never_reads)
-    with ThreadPoolExecutor(len(behaviours)) as clients:
-        began = time.monotonic()
-        closed = [clients.submit(watch, behave) for behave in behaviours]
-        while not all(each.done() for each in closed):
+    with (
+        serving(model, model.parent / "slow.log", *DEADLINES) as server,
+        ThreadPoolExecutor(len(behaviours)) as clients,
+    ):
+
+        def watch(behave: Callable[[socket.socket], None]) -> bool:
+            with server.connect() as connection:
+                behave(connection)
+                return is_closed(connection)
+
+        def answers_while(*others: Future[bool]) -> bool:
             assert server.get("/health").status == 200
-            assert time.monotonic() - began < 20
-            time.sleep(0.1)
-    assert all(each.result() for each in closed)
+            return all(other.done() for other in others)
+
+        closed = [clients.submit(watch, behave) for behave in behaviours]
+        wait_for(lambda: answers_while(*closed))
+        assert all(other.result() for other in closed)
 
 
 def test_who_leaves_frees_the_place(server: Server) -> None:
@@ -404,23 +406,20 @@ def test_who_leaves_frees_the_place(server: Server) -> None:
     )
     with server.connect() as connection:
         connection.sendall(long)
-        wait_for(server, lambda requests: requests >= 1)
+        wait_for(lambda: queued(server) >= 1)
         assert ask(server, "ka lo")  # does not wait for it
         with server.connect() as other:
             other.sendall(
                 request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150]
             )  # leaves in the middle of its body
-    wait_for(server, lambda requests: requests == 0)
+    wait_for(lambda: queued(server) == 0)
 
 
-def wait_for(server: Server, condition: Any) -> None:
-    """Until the number of requests in the queue is as wanted."""
-    for _ in range(1000):
-        found = re.search(r"^transduce_queue_requests (.*)$", server.get("/metrics").body.decode(), re.M)
-        if condition(float(found[1])):
-            return
-        time.sleep(0.01)
-    raise AssertionError("nothing changes in the queue")
+def queued(server: Server) -> float:
+    """How many requests are in the queue."""
+    found = re.search(r"^transduce_queue_requests (.*)$", server.get("/metrics").body.decode(), re.M)
+    assert found
+    return float(found[1])
 
 
 def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
@@ -444,7 +443,8 @@ def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
 
 
 def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(model: Path) -> None:
-    with serving(model, model.parent / "ended.log") as server, contextlib.ExitStack() as open_ones:
+    unhurried = [f"--limit=limits.{name}_seconds={PATIENCE:.0f}" for name in ("header", "body", "answer", "drain")]
+    with serving(model, model.parent / "ended.log", *unhurried) as server, contextlib.ExitStack() as open_ones:
         texts = [["ka lo mi\n" * 100] * 10, *([text] * 5 for text in SENTENCES[:8])]
         connections = [open_ones.enter_context(server.connect()) for _ in texts]
         for connection, text in zip(connections, texts, strict=True):
@@ -452,7 +452,7 @@ def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(mo
             connection.sendall(request("POST", "/translate", body))
         begun = open_ones.enter_context(server.connect())
         begun.sendall(FINE[:-10])
-        wait_for(server, lambda requests: requests >= 1)
+        wait_for(lambda: queued(server) >= 1)
         server.process.send_signal(signal.SIGTERM)
         with pytest.raises(ConnectionError):
             while True:
@@ -461,7 +461,7 @@ def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(mo
         assert receive(begun).status == 200
         answers = [receive(connection).json["translatedText"] for connection in connections]
         assert list(map(len, answers)) == list(map(len, texts))
-        assert server.process.wait(25) == 0
+        assert server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.log.read_text()
 
 
@@ -485,7 +485,6 @@ def test_too_many_connections(model: Path) -> None:
         contextlib.ExitStack() as held,
     ):
         connections = [held.enter_context(server.connect()) for _ in range(4)]
-        time.sleep(0.1)
         for connection in connections[:2]:
             connection.sendall(get("/health"))
             assert receive(connection).status == 200
@@ -493,8 +492,7 @@ def test_too_many_connections(model: Path) -> None:
         assert (answer.status, answer.headers["retry-after"], answer.error[:8]) == (503, "1", "Too many")
         for connection in connections[2:]:
             connection.close()
-        time.sleep(0.1)
-        assert server.get("/health").status == 200
+        wait_for(lambda: server.get("/health").status == 200)
 
 
 def test_more_connections_than_the_system_allows(model: Path) -> None:
@@ -508,14 +506,13 @@ def test_more_connections_than_the_system_allows(model: Path) -> None:
         with contextlib.suppress(ConnectionError):
             assert server.get("/health").status == 503
         held.close()
-        answer = None
-        for _ in range(100):
+
+        def answers() -> bool:
             with contextlib.suppress(ConnectionError):
-                answer = server.get("/health")
-                if answer.status == 200:
-                    break
-            time.sleep(0.05)
-        assert answer and answer.status == 200
+                return server.get("/health").status == 200
+            return False
+
+        wait_for(answers)
     assert "Traceback" not in log.read_text() and "Too many open files" not in log.read_text()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 

@@ -74,16 +74,22 @@ class Figure(NamedTuple):
         return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.seeds > 1 else "")
 
 
-def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: Path, minutes: float) -> bool:
+def carry_out(
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    folder: Path,
+    minutes: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
     """Train the runs until all are finished or the minutes are over; return whether all are finished.
 
     The first seed of all experiments comes first. An interrupted run is saved and resumed by the next call. If a run
     can't be trained, the others are trained before UserError is raised. UserError is raised at once if a second
     experiment can't begin for the same reason, or if a run was made with other options than its experiment has now.
-    Raises KeyboardInterrupt if the user interrupts the training.
+    Raises KeyboardInterrupt if the user interrupts the training. clock: seconds, for the budget.
     """
     check_single_process("transduce reproduce")
-    until, failures = time.monotonic() + 60 * minutes, list[Path]()
+    until, failures = clock() + 60 * minutes, list[Path]()
     unstartable = dict[str, str]()  # experiments that can't begin -> the reason
     runs = [
         (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
@@ -98,7 +104,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
         if done or experiment.name in unstartable:
             continue
-        if time.monotonic() >= until:
+        if clock() >= until:
             return False
         _write_record(experiment, seed, record, out)
         say(f"{experiment.name}, seed {seed}: {out}")
@@ -106,7 +112,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
         try:
-            result = train({**known, "train.seed": seed}, out, until=until)
+            result = train({**known, "train.seed": seed}, out, stop=lambda: clock() >= until)
         except UserError as error:
             if not (out / model_folder.CONFIG).exists():
                 if str(error) in unstartable.values():
@@ -116,7 +122,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
             failures.append(out)
             continue
         if result.reason == "interrupted":
-            if time.monotonic() < until:
+            if clock() < until:
                 raise KeyboardInterrupt
             return False
     if failures:
