@@ -37,8 +37,8 @@ def initialise(model: nn.Module, seed: int) -> None:
     Query, key and value are divided by sqrt(2), because tensor2tensor draws them as one matrix. The last matrix of
     every residual branch is divided by the square root of the number of branches in its stack (Radford et al., 2019):
     then the sum of all branches, not each of them, begins as large as the residual stream. With post-norm this is
-    worth three BLEU after three epochs of Multi30k (docs/reference/recipes.md). A module with a method `draw_weights` draws its
-    own.
+    worth three BLEU after three epochs of Multi30k (docs/reference/recipes.md). A module with a method `draw_weights`
+    draws its own.
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
