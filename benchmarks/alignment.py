@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
-from transduce.preparation.prepared import VALID
+from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
 from transduce.wings.demo.phrasebook import Example, stream, tokens
 
@@ -44,7 +44,7 @@ def report(model: model_folder.Bundle, examples: list[Example]) -> None:
         [layer[0].numpy() for layer in source_attention(model.model, make_batch([source], [target]))]
         for source, target in zip(sources, targets, strict=True)
     ]
-    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID)]), MAX_PAIRS))
+    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID_FILE)]), MAX_PAIRS))
     held_out = [model.tokenizer.encode_source([pair.source for pair in pairs])]
     held_out.append(model.tokenizer.encode_target([pair.target for pair in pairs]))
     links = piece_links(model.model, *held_out)

@@ -34,7 +34,7 @@ from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
 
 from preparation import TRANSDUCE, run
-from transduce.preparation.prepared import FACTS, LEFT_OUT, VALID, open_prepared, read_facts
+from transduce.preparation.prepared import FACTS_FILE, LEFT_OUT_FILE, VALID_FILE, open_prepared, read_facts
 from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
@@ -130,8 +130,8 @@ def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = F
         tokenizer.save(aside)
         write_store(aside / "corpus-0", timed(crawl.encoded(pairs, SEED, tokenizer), made))
         facts = dataclasses.replace(read_facts(vocabulary), pairs=pairs)
-        (aside / FACTS).write_text(json.dumps(dataclasses.asdict(facts)))
-        for name in (VALID, LEFT_OUT):
+        (aside / FACTS_FILE).write_text(json.dumps(dataclasses.asdict(facts)))
+        for name in (VALID_FILE, LEFT_OUT_FILE):
             shutil.copy(vocabulary / name, aside / name)
     return {"generator": pairs / made[0], "written": pairs / (time.process_time() - began - made[0])}
 

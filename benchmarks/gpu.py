@@ -25,7 +25,7 @@ import torch
 import transduce
 from transduce.commands.recipes import gather
 from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.batch import Batch, make_batch

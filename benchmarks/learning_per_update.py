@@ -12,7 +12,7 @@ import statistics
 from pathlib import Path
 
 import transduce
-from transduce.config.schema import read_recipe
+from transduce.config.parse import read_recipe
 
 PEER = 31.7  # BLEU of fairseq, one seed, beam 4
 RECIPE = Path(__file__).with_suffix(".toml")

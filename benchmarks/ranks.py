@@ -21,14 +21,15 @@ from itertools import cycle
 import torch
 
 from training import BUDGET, WARM, options, parser_of
-from transduce.config.schema import configure
+from transduce.config.parse import configure
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import keep_few_kernels, keep_memory
-from transduce.training.distributed import joined, spread
+from transduce.training.distributed import init_distributed
 from transduce.training.optimizer import make_optimizer
-from transduce.training.update import Pass, update_together
+from transduce.training.parallel import scatter_weights, wrap
+from transduce.training.update import MicroBatch, distributed_update
 
 UPDATES = 40
 
@@ -92,23 +93,22 @@ def measure(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(arguments.threads)
     mixture = open_prepared(arguments.data).mixture
     plan = mixture.plan(1, 0, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
-    with joined() as ranks:
+    with init_distributed() as ranks:
         model = build(config.model)
-        learner = ranks.wrap(model, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
-        spread(model, learner, ranks)
-        optimizer = make_optimizer(learner.parameters(), config.train)
+        wrapped_model = wrap(model, ranks, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
+        scatter_weights(model, wrapped_model, ranks)
+        optimizer = make_optimizer(wrapped_model.parameters(), config.train)
         tokens, began = 0, 0.0
         for step, batches in enumerate(cycle(plan), start=1):
-            passes = [
-                Pass(
-                    make_batch(mixture.sources(batches[place]), mixture.targets(batches[place])),
-                    place,
-                    counts,
-                )
-                for place, counts in ranks.turns(len(batches))
-            ]
+            micro_batches = []
+            for slot in ranks.slots(len(batches)):
+                batch = batches[slot.index]
+                tensors = make_batch(mixture.sources(batch), mixture.targets(batch))
+                micro_batches.append(MicroBatch(tensors, slot.index, slot.is_dummy))
             total = sum(int(mixture.lengths(batch)[1].sum()) + len(batch) for batch in batches)
-            update_together(learner, optimizer, passes, total, ranks, step=step, rate=step * 5e-6, train=config.train)
+            distributed_update(
+                wrapped_model, optimizer, micro_batches, total, ranks, step=step, rate=step * 5e-6, train=config.train
+            )
             tokens += total
             if step == WARM:
                 tokens, began = 0, time.perf_counter()

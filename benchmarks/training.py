@@ -147,7 +147,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def transduce_learner(shape: str, float32: bool) -> Learn:
-    from transduce.config.schema import configure
+    from transduce.config.parse import configure
     from transduce.model.batch import Batch
     from transduce.model.build import build
     from transduce.system.machine import keep_few_kernels, keep_memory

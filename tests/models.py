@@ -8,7 +8,7 @@ import torch
 
 from corpora import reverse_texts
 from transduce import model_folder
-from transduce.config.schema import configure
+from transduce.config.parse import configure
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq

@@ -21,8 +21,10 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
+    {"wings.formats", "wings.check_sentences"},
     {
         *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
+        "wings.int8",
         "wings.terms",
     },
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
@@ -62,7 +64,7 @@ UNIX_ONLY = {"resource"}
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
-    ("decoding.engines.formats", "tokens.tokenizer"),
+    ("wings.formats", "tokens.tokenizer"),
     ("decoding.translator", "decoding.plan"),
     ("decoding.translator", "text.placeholder_tokens"),
 }

@@ -12,7 +12,7 @@ import pytest
 
 import transduce
 from transduce import cli
-from transduce.config.schema import configure, parse_assignments, read_recipe
+from transduce.config.parse import configure, parse_assignments, read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

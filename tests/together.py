@@ -20,8 +20,9 @@ from transduce.config.schema import ModelConfig, TrainConfig
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.system.errors import UserError
-from transduce.training.distributed import Ranks, joined, spread, whole
-from transduce.training.update import Pass, update_together
+from transduce.training.distributed import Ranks, init_distributed
+from transduce.training.parallel import full_tensor, scatter_weights, wrap
+from transduce.training.update import MicroBatch, distributed_update
 
 MODEL = ModelConfig(
     vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.1
@@ -43,7 +44,7 @@ class Kept(torch.optim.SGD):
     def step(self) -> None:
         """Instead of a step."""
         weights = [weight for group in self.param_groups for weight in group["params"]]
-        self.gradients = [None if weight.grad is None else whole(weight.grad).clone() for weight in weights]
+        self.gradients = [None if weight.grad is None else full_tensor(weight.grad).clone() for weight in weights]
 
 
 def batches(count: int) -> list[Batch]:
@@ -56,14 +57,16 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     """The gradient of an update of every count of micro-batches, by count and number of the weight; and the losses."""
     found, config = {}, MODELS[name]
     model = build(config)
-    learner = ranks.wrap(model, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
-    spread(model, learner, ranks)
-    optimizer = Kept(learner.parameters(), lr=1.0)
+    wrapped_model = wrap(model, ranks, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
+    scatter_weights(model, wrapped_model, ranks)
+    optimizer = Kept(wrapped_model.parameters(), lr=1.0)
     for count in COUNTS[name]:
         made = batches(count)
-        passes = [Pass(made[place], place, counts) for place, counts in ranks.turns(count)]
+        micro_batches = [MicroBatch(made[slot.index], slot.index, slot.is_dummy) for slot in ranks.slots(count)]
         total = sum(batch.num_tokens for batch in made)
-        outcome = update_together(learner.train(), optimizer, passes, total, ranks, step=count, rate=1.0, train=TRAIN)
+        outcome = distributed_update(
+            wrapped_model.train(), optimizer, micro_batches, total, ranks, step=count, rate=1.0, train=TRAIN
+        )
         for number, gradient in enumerate(optimizer.gradients):
             if gradient is not None:
                 found[f"{count}/{number}"] = gradient
@@ -85,7 +88,7 @@ def start(world: int, *command: object, **environment: str) -> list[subprocess.P
     return [
         subprocess.Popen(
             [sys.executable, *map(str, command)],
-            env={**known, "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)},
+            env={"RANK": str(rank), **known, "MASTER_PORT": str(port), "WORLD_SIZE": str(world)},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -110,7 +113,7 @@ def ends(processes: list[subprocess.Popen[str]], seconds: float = 200) -> list[t
 def main(folder: Path, end: str) -> None:
     """Compute gradients, leave them in the folder, and come to an end: two are killed, three have an error."""
     torch.set_num_threads(1)
-    with joined() as ranks:
+    with init_distributed() as ranks:
         last = ranks.rank == ranks.world - 1
         kinds = MODELS if end == "killed" else ["transformer"]
         found = {f"{name}/ddp": gradients(name, ranks) for name in kinds}

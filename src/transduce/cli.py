@@ -68,6 +68,13 @@ COMMANDS = {
 
 FILES_FOLLOW = {"train": "name the files of a corpus after --train", "input": "name the file to read after --input"}
 SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list after one file
+FLAGS = {  # of options that have a flag of another name
+    "data.corpora": "--train",
+    "data.valid": "--valid",
+    "data.test": "--test",
+    "data.source": "--from",
+    "data.target": "--to",
+}
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name that looks like one can be written ./a=b
 
 
@@ -145,7 +152,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 def _sentence(error: UserError | CycloptsError) -> str:
     """What is wrong, on one line, and where to find help."""
     if isinstance(error, UserError):
-        return str(error)
+        return _with_flags(error)
     command = " ".join(error.command_chain or ())
     if isinstance(error, MissingArgumentError) and error.argument:
         text = f"{error.keyword} needs a value." if error.keyword else f"{command} needs {error.argument.name}."
@@ -157,6 +164,14 @@ def _sentence(error: UserError | CycloptsError) -> str:
     else:
         text = " ".join(str(error).split())
     return f"{text} See 'transduce {command + ' ' if command else ''}--help'."
+
+
+def _with_flags(error: UserError) -> str:
+    """The sentence, with the flags by which a user sets what it is about."""
+    if not error.option:
+        return str(error)
+    flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
+    return f"{str(error).removesuffix('.')} ({', '.join(flags)})."
 
 
 def _with_nearest(error: UnknownOptionError) -> str:

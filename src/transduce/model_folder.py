@@ -1,19 +1,22 @@
-"""A model folder: what a training leaves behind, and all that translating needs.
+"""A model folder: what a training leaves behind, and everything that translating needs.
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
-    journal.jsonl  data/  checkpoints/step-00001234/                                          how it came about
+    sources.json                                                      where each value of config.toml came from
+    journal.jsonl  data/  checkpoints/step-00001234/                                          the training
 
-Without a manifest the training is not finished; its newest whole checkpoint is the model then.
+Without a manifest the training is not finished; then its newest intact checkpoint is the model.
 """
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transduce.config.schema import RunConfig, configure, read_recipe, to_toml
+from transduce.config.parse import configure, read_recipe, to_toml
+from transduce.config.schema import RunConfig
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, publish, verify
+from transduce.system.files import MANIFEST, publish, to_json, verify, write_text
 from transduce.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -22,19 +25,15 @@ if TYPE_CHECKING:
 
     from transduce.model.seq2seq import Seq2Seq
 
-CONFIG, WEIGHTS, METRICS, CARD, JOURNAL = (
-    "config.toml",
-    "model.safetensors",
-    "metrics.json",
-    "README.md",
-    "journal.jsonl",
-)
+CONFIG, SOURCES = "config.toml", "sources.json"
+WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
+JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA = "checkpoints", "data"
-CHECKPOINT = "step-" + 8 * "[0-9]"  # and no copy that somebody has made beside it
+CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # a copy with a longer name is no checkpoint
 
 
 class Bundle(NamedTuple):
-    """A model with all that belongs to it."""
+    """A model with its folder, configuration and tokenizer."""
 
     folder: Path
     config: RunConfig
@@ -43,7 +42,7 @@ class Bundle(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What is known of a model folder without loading its weights."""
+    """A model folder without its weights."""
 
     config: RunConfig
     weights: Path
@@ -61,11 +60,11 @@ def describe(folder: Path | str) -> Description:
     finished = (folder / MANIFEST).exists()
     if finished:
         verify(folder, but=CARD)
-        if not (folder / WEIGHTS).exists():  # what others read
+        if not (folder / WEIGHTS).exists():
             raise UserError(f"{folder} is an export, without {WEIGHTS}; give the model folder that it was made of.")
-        weights, metrics = folder / WEIGHTS, json.loads((folder / METRICS).read_text(encoding="utf-8"))
+        weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
-        weights, metrics = newest_whole(folder) / WEIGHTS, {}
+        weights, metrics = newest_intact(folder) / WEIGHTS, {}
     return Description(config, weights, finished, metrics, weights.stat().st_size)
 
 
@@ -74,31 +73,57 @@ def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
-    return configure(read_recipe(path.read_bytes().decode("utf-8", "replace"), str(path)))
+    config = configure(read_recipe(path.read_bytes().decode("utf-8", "replace"), str(path)))
+    if not (folder / SOURCES).is_file():
+        return config
+    try:
+        sources = json.loads((folder / SOURCES).read_bytes())
+    except ValueError:
+        raise UserError(f"{folder / SOURCES} is damaged; delete it, or use another copy.") from None
+    return dataclasses.replace(config, sources=sources)
 
 
-def checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints of a run after its first update, oldest first, whole or damaged."""
-    return sorted(path for path in (folder / CHECKPOINTS).glob(CHECKPOINT) if step_of(path))
+def write_config(folder: Path, config: RunConfig) -> None:
+    """Write the configuration, and where its values came from if that is recorded; each file whole or not at all."""
+    if config.sources is not None:
+        write_text(folder / SOURCES, to_json(config.sources))
+    write_text(folder / CONFIG, to_toml(config))
+
+
+def read_metrics(folder: Path) -> dict[str, Any]:
+    """What metrics.json holds; a number that is not finite, as older versions wrote it, becomes None."""
+    text = (folder / METRICS).read_text(encoding="utf-8")
+    metrics: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    return metrics
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints in `folder`, oldest first, intact or damaged."""
+    return sorted(folder.glob(CHECKPOINT_PATTERN))
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """The checkpoints of a run after its first update, oldest first, intact or damaged."""
+    return [path for path in checkpoints_in(run / CHECKPOINTS) if step_of(path)]
 
 
 def step_of(checkpoint: Path) -> int:
-    """The updates that a checkpoint has behind it."""
+    """The number of updates before a checkpoint."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
-def newest_whole(folder: Path) -> Path:
+def newest_intact(run: Path) -> Path:
     """The newest checkpoint of a run whose files have the right sizes; raises UserError if there is none."""
-    complaints = []
-    for path in reversed(checkpoints(folder)):
+    reasons = []
+    for path in reversed(checkpoints(run)):
         try:
             verify(path)
         except UserError as error:
-            complaints.append(str(error))
+            reasons.append(str(error))
         else:
             return path
-    reason = complaints[0] if complaints else f"{folder} holds neither {MANIFEST} nor a checkpoint"
-    raise UserError(f"There is no whole model in {folder}: {reason}")
+    reason = reasons[0] if reasons else f"{run} holds neither {MANIFEST} nor a checkpoint."
+    raise UserError(f"There is no intact model in {run}: {reason}")
 
 
 def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int = 1) -> Bundle:
@@ -128,7 +153,7 @@ def publish_model(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Make `folder`, which may hold the run already, a finished model folder; raises UserError if the disk is full."""
+    """Make `folder`, which may hold the training, a finished model folder; raises UserError if the disk is full."""
     needed = sum(weight.numel() * weight.element_size() for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
@@ -145,10 +170,10 @@ def fill(
     """Write a model into an existing folder, without a manifest."""
     from safetensors.torch import save_file
 
-    (folder / CONFIG).write_text(to_toml(config), encoding="utf-8")
+    write_config(folder, config)
     tokenizer.save(folder)
     save_file(weights, folder / WEIGHTS)
-    (folder / METRICS).write_text(json.dumps(metrics, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / METRICS).write_text(to_json(metrics), encoding="utf-8")
     (folder / CARD).write_text(card, encoding="utf-8")
 
 

@@ -28,9 +28,9 @@ from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
 from transduce.commands.output import write_lines
-from transduce.commands.recipes import by_names, gather
-from transduce.config.schema import configure
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.commands.recipes import gather, with_languages
+from transduce.config.parse import configure
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError
@@ -123,7 +123,9 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
     ],
 )
 def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
-    given = by_names(gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train)
+    given = with_languages(
+        gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train
+    )
     assert (given.get("data.source"), given.get("data.target")) == expected
 
 
@@ -245,7 +247,7 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
 
 
 def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("transduce.decoding.translator.CHUNK_LINES", 50)
+    monkeypatch.setattr("transduce.wings.synthetic.distill.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
     asked: list[str] = []
 
@@ -428,7 +430,7 @@ def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, caps
     (tmp_path / "out.txt").write_text("old\n")
     command = ["translate", place / "one", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"]
     status, _, said = run(capsys, *command)
-    assert (status, "in.txt, line 300001: byte 0xFF" in said) == (2, True)
+    assert (status, "in.txt:300001: byte 0xFF" in said) == (2, True)
     assert (tmp_path / "out.txt").read_text() == "old\n"
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out.txt"}
 
@@ -622,10 +624,10 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
-    assert status == 2 and f"{tmp_path / 'one'} is a model, not its training; to go on from it: --init" in said
+    assert status == 2 and f"{tmp_path / 'one'} is a model without its training. To continue from it" in said
     command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out")
-    assert status == 2 and "one has no checkpoints, which hold the optimiser's state" in said
+    assert status == 2 and "one has no checkpoints, so its optimizer state is gone" in said
     assert all(
         torch.equal(weight, last[name]) for name, weight in load_file(tmp_path / "one/model.safetensors").items()
     )
@@ -670,7 +672,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "demo --out x train.step=9": "Unknown option 'train.step'; did you mean 'train.steps'?",
     "train": "train needs --out",
     "train --out": "--out needs a value",
-    "train --out x": "There is nothing to train on: give --train",
+    "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
@@ -678,20 +680,20 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
-    "train --train - - --out x": "Both sides cannot come from standard input; give one of them as a file.",
+    "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
-    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which cannot become",
-    "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which cannot",
-    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 pieces already: ",
+    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which training",
+    "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",
+    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already: ",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
-    "train --train train.tsv --out x --test x.mrg": "Parsers are scored by brackets: leave out --test,",
+    "train --train train.tsv --out x --test x.mrg": "by brackets; leave out the test files (--test).",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
-    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 pieces already: leave",
-    "train --train train.csv --out x": "train.csv does not exist; did you mean train.tsv?",
-    "train --train other --out x": "other is a folder; name a file in it.",
+    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
+    "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
+    "train --train other --out x": "other is a folder. Name a file in it.",
     "prepare --train train.tsv --out data": "data exists already and is never overwritten",
     "prepare --train train.tsv": "prepare needs --out",
     "translate": "translate needs MODEL",
@@ -699,7 +701,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate data": "data is not a model folder: data/config.toml is missing",
     "translate one test.src": "Unexpected argument test.src; the file to read follows --input.",
     "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
-    "translate one --input test.scr": "test.scr does not exist; did you mean test.src?",
+    "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
     "translate one --input test.src --output ./test.src": "is the file that is read",
     "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
@@ -713,7 +715,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one --input test.src --ensemble other": "other has another vocabulary than one;",
     "score one test.src": "score needs TARGET",
     "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
-    "evaluate one test.src": "test.src: its suffix does not say how it holds two languages.",
+    "evaluate one test.src": "test.src: the suffix does not name a bilingual format.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "To parse its words and score the parses: transduce evaluate one x.mrg",
@@ -746,15 +748,15 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert status == 2 and result == ""
     assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
     assert sentence.endswith((".", "?", "--help'."))
-    assert all(line.startswith(("Engine: ", "Going on at ", "Reading the corpus")) for line in before_it)
+    assert all(line.startswith(("Engine: ", "Resuming at ", "Reading the corpus")) for line in before_it)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 
 def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
     _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
-    assert said == f"transduce: {place}/test.scr does not exist; did you mean {place}/test.src?\n"
+    assert said == f"transduce: {place}/test.scr does not exist. Did you mean {place}/test.src?\n"
     _, _, said = run(capsys, "translate", place / "one", "--input", place)
-    assert said == f"transduce: {place} is a folder; name a file in it.\n"
+    assert said == f"transduce: {place} is a folder. Name a file in it.\n"
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

@@ -1,7 +1,7 @@
 """Options: what is written is read again, and every mistake is a sentence that helps."""
 
 import typing
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.config import schema as config
+from transduce.config.parse import configure, parse_assignments, read_recipe, to_toml
 from transduce.config.schema import (
+    SECTIONS,
     CorpusConfig,
     DataConfig,
     DecodeConfig,
@@ -17,11 +19,7 @@ from transduce.config.schema import (
     Option,
     RunConfig,
     TrainConfig,
-    configure,
     differences,
-    parse_assignments,
-    read_recipe,
-    to_toml,
 )
 from transduce.system.errors import UserError
 
@@ -58,7 +56,7 @@ def values(option: Option) -> st.SearchStrategy[Any]:
 @st.composite
 def configurations(draw: st.DrawFn) -> RunConfig:
     """Any configuration that a run can have."""
-    sections: dict[str, dict[str, Any]] = {section.name: {} for section in fields(RunConfig)}
+    sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for option in OPTIONS.values():
         section, key = option.name.split(".")
         sections[section][key] = draw(values(option))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.config.schema import ModelConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import ModelConfig
 from transduce.config.size_table import TABLE, model_options, sizes_for, training_options
 
 DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
@@ -41,7 +42,7 @@ def test_fine_tuning_takes_a_third_of_the_rate():
 def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():
     row = sizes_for(30_000)
     for most, warmup in ((400, 100), (10**6, row.warmup), (0, 1)):
-        chosen = training_options(30_000, 247, row.d_model, most=most)
+        chosen = training_options(30_000, 247, row.d_model, max_updates=most)
         assert (chosen["train.warmup"], chosen["train.steps"]) == (warmup, row.epochs * 247)
         peak = chosen["train.learning_rate"] / (row.d_model * warmup) ** 0.5
         assert peak == pytest.approx(row.peak, rel=0.01)

@@ -26,11 +26,10 @@ from transduce.decoding.alignment_layer import (
     information,
     source_attention,
 )
-from transduce.decoding.engines.int8 import quantise
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import load
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK, Link, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Link, TranslationOptions
 from transduce.decoding.words import words
 from transduce.model.batch import make_batch
 from transduce.model.build import build
@@ -44,6 +43,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
 from transduce.wings.demo.phrasebook import sentences
+from transduce.wings.int8 import quantise
 
 EXAMPLES = sentences(400, seed=3)
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=4, max_tokens=256)
@@ -197,7 +197,7 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
             translator.translate(texts, align=True)
         return
     found = translator.translate(texts, n_best=2, align=True)
-    assert found[0] == BLANK and found[1] == found[-1]
+    assert found[0] == BLANK_TRANSLATION and found[1] == found[-1]
     assert plain == [without_links(each) for each in found]  # nothing else changes, and nobody who didn't ask has links
     assert list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
     for text, best in zip(texts, found, strict=True):

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from command_line import run
 from transduce import model_folder
-from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig, length_penalty
+from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.beam import beam_search
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Hypothesis, Term, TranslationOptions
+from transduce.decoding.types import Hypothesis, Term, TranslationOptions, length_penalty
 from transduce.decoding.words import kind
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq

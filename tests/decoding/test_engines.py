@@ -20,11 +20,9 @@ from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, length_penalty
-from transduce.decoding.engines.formats import refuse_config
-from transduce.decoding.engines.int8 import quantise
-from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.types import Engine, Request
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.types import Engine, Request, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe
@@ -36,6 +34,8 @@ from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
 from transduce.wings.ct2 import shortlist
 from transduce.wings.ct2.engine import MAX_POSITIONS, CTranslate2Engine
+from transduce.wings.formats import refuse_config
+from transduce.wings.int8 import quantise
 
 SMALL = ModelConfig(
     vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, length_penalty
+from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.decoding import beam
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
-from transduce.decoding.types import Hypothesis
+from transduce.decoding.types import Hypothesis, length_penalty
 from transduce.model.batch import make_batch, source_tensor
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq

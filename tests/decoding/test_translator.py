@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from transduce.config.schema import PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
-from transduce.decoding.engines.int8 import quantise
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import BLANK, CUT, Scored, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, CUT, Scored, TranslationOptions
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, target_log_probs
@@ -25,6 +24,7 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
+from transduce.wings.int8 import quantise
 
 WORDS = {"dog": "Hund", "cat": "Katze", "house": "Haus", "red": "rot", "big": "groß", "sees": "sieht"}
 CONFIG = DecodeConfig(beam_size=4, max_extra_tokens=4, max_tokens=128)
@@ -138,14 +138,14 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
         assert translation.score == pytest.approx(alone.score, abs=1e-4)
         assert "\n" not in translation.text
         assert translation.text not in [other.text for other in translation.alternatives]
-        assert (translation == BLANK) == (not text.strip())
+        assert (translation == BLANK_TRANSLATION) == (not text.strip())
     assert list(translator.translate_lines(iter(texts), TranslationOptions(n_best=2))) == together
 
 
 def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
     translator = own([model], tokenizer, CONFIG)
     monkeypatch.delattr(type(model), "encode")
-    assert translator.translate(["", "  ", "\t\r"]) == [BLANK] * 3
+    assert translator.translate(["", "  ", "\t\r"]) == [BLANK_TRANSLATION] * 3
     assert translator.score(["", " "], ["", "\t"]) == [Scored(0.0, 0, 0.0)] * 2
     with pytest.raises(NotImplementedError):
         translator.translate(["dog"])
@@ -161,7 +161,7 @@ def test_what_is_repeated_is_searched_once(translator, monkeypatch):
     )
     found = translator.translate(["dog", "red house", "", "dog", "dog "])
     assert sorted(asked) == ["dog", "dog ", "red house"]
-    assert found[0] == found[3] and found[2] == BLANK
+    assert found[0] == found[3] and found[2] == BLANK_TRANSLATION
 
 
 def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 import transduce
 from command_line import run
 from corpora import reverse_rows, reverse_texts, write_texts
-from transduce.config.schema import configure, parse_assignments
+from transduce.config.parse import configure, parse_assignments
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording

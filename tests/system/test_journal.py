@@ -80,6 +80,22 @@ def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:
     json.loads(line, parse_constant=pytest.fail)
 
 
+def test_tensorboard_files_are_cut_back_like_the_journal(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    log = Journal(tmp_path / "journal.jsonl", tensorboard=True)
+    log.write("update", step=10, loss=3.0)
+    kept = log.size
+    log.write("update", step=20, loss=2.0)
+    log._writer.flush()  # and the process is killed
+    with Journal(tmp_path / "journal.jsonl", tensorboard=True) as resumed:
+        resumed.truncate(kept)
+        resumed.write("update", step=15, loss=2.5)
+    found = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(each.step, each.value) for each in found.Scalars("update/loss")] == [(10, 3.0), (15, 2.5)]
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 1
+    log.close()
+
+
 def test_tensorboard_files_hold_the_same_numbers(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     with Journal(tmp_path / "journal.jsonl", tensorboard=True) as log:

@@ -21,7 +21,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.text.placeholder_tokens import stray_tokens, tokenized_pairs, with_shared_tokens, with_tokens
 from transduce.text.placeholders import intact, mask, original
 from transduce.text.placing import copied, restore
-from transduce.text.rules import PLACEHOLDERS
+from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
@@ -95,7 +95,7 @@ def test_pairs_that_differ_are_left_out_and_counted() -> None:
     pairs = [Pair("a {0}", "b {0}", Origin("f", 1)), Pair("a {0}", "b", Origin("f", 2))]
     report = Cleaning()
     assert [pair.origin.line for pair in tokenized_pairs(pairs, report)] == [1]
-    assert report.lines == {PLACEHOLDERS: [Origin("f", 2)]}
+    assert report.lines == {PLACEHOLDERS_DIFFER: [Origin("f", 2)]}
 
 
 def assembled(text: str, *translations: str) -> Translation:
@@ -176,7 +176,7 @@ def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureF
     assert prepared(tmp_path, "a.po", capsys) == (0, "Reading the corpus, learning the vocabulary …\n")
     data = open_prepared(tmp_path / "data")
     assert data.facts.options["data.placeholders"] == "masked"
-    assert data.facts.left_out == {PLACEHOLDERS: 1}
+    assert data.facts.left_out == {PLACEHOLDERS_DIFFER: 1}
     assert data.tokenizer.has_placeholder_tokens
     for index in range(len(data.mixture)):
         assert data.tokenizer.decode([data.mixture.target(index).tolist()])[0].startswith(f"{B} und {A} sehen wort")

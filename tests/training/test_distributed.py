@@ -1,15 +1,12 @@
 """Training by several processes learns what one does, and ends as one."""
 
-import contextlib
 import functools
 import math
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,14 +20,13 @@ from hypothesis import strategies as st
 import together
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
-from transduce.config.schema import configure
+from transduce.config.parse import configure
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
-from transduce.training import failure_detector
-from transduce.training.distributed import ALONE, Ranks, joined
-from transduce.training.failure_detector import Listener, call
+from transduce.training.distributed import ALONE, Ranks, init_distributed
+from transduce.training.parallel import wrap
 from transduce.training.update import dropout_seed
 from transduce.wings.paper.experiments import carry_out
 
@@ -52,22 +48,22 @@ PATIENCE = 200  # seconds
 
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_each_micro_batch_counts_on_one_rank_and_all_make_as_many_passes(count, world):
-    turns = [Ranks(rank, world).turns(count) for rank in range(world)]
-    counted = [turn.place for each in turns for turn in each if turn.counts]
-    assert sorted(counted) == list(range(count))
-    assert {len(each) for each in turns} == {-(-count // world)}
-    for rank, each in enumerate(turns):
-        assert all(turn.place % world == rank for turn in each if turn.counts)
-        assert all(0 <= turn.place < count for turn in each)
+    slots = [Ranks(rank, world).slots(count) for rank in range(world)]
+    computed = [slot.index for each in slots for slot in each if not slot.is_dummy]
+    assert sorted(computed) == list(range(count))
+    assert {len(each) for each in slots} == {-(-count // world)}
+    for rank, each in enumerate(slots):
+        assert all(slot.index % world == rank for slot in each if not slot.is_dummy)
+        assert all(0 <= slot.index < count for slot in each)
 
 
 def test_alone_there_is_no_process_group():
-    with joined() as ranks:
+    with init_distributed() as ranks:
         assert ranks is ALONE
         assert not torch.distributed.is_initialized()
         model = build(together.MODEL)
-        assert ranks.wrap(model, shard=True, sparse=False, device=torch.device("cpu")) is model
-    assert [turn.place for turn in ALONE.turns(5)] == [0, 1, 2, 3, 4]
+        assert wrap(model, ranks, shard=True, sparse=False, device=torch.device("cpu")) is model
+    assert [slot.index for slot in ALONE.slots(5)] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ def test_half_an_environment_is_refused(environment, pattern, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(UserError, match=pattern), joined():
+    with pytest.raises(UserError, match=pattern), init_distributed():
         pass
 
 
@@ -105,77 +101,26 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
         assert status == 2 and "train.shard is " in said and reason in said
 
 
-def test_strangers_and_the_dead_are_not_taken_for_ranks():
-    listener, found = Listener(["127.0.0.1"], 2), []
-    thread = threading.Thread(target=lambda: found.append(listener.accept("welcome", 30)))
-    thread.start()
-    with socket.create_server(("127.0.0.1", 0)) as dead:
-        stale = f'[["127.0.0.1"], {dead.getsockname()[1]}, "token"]'
-    port = listener.announcement.split(",")[1].strip()
-    for word in (b'["guess", 1, "Rank 1"]\n', '["ü", 1, "Rank 1"]\n'.encode(), b"\xff\n", b"0" * 2000):
-        with socket.create_connection(("127.0.0.1", int(port))) as stranger:
-            stranger.sendall(word)
-            with contextlib.suppress(ConnectionResetError):  # of what was not even read
-                assert stranger.recv(100) == b""
-    announcements = iter([stale, listener.announcement])
-    welcome = call(lambda: next(announcements), 1, 30)
-    thread.join()
-    assert (welcome.address, welcome.text) == ("127.0.0.1", "welcome")
-    welcome.failure_detector.close()
-    found[0].close()
-
-
-def test_who_does_not_come_is_not_waited_for_for_ever(monkeypatch, capfd):
-    monkeypatch.setattr(failure_detector, "SILENCE", 0.0)
-    with pytest.raises(UserError, match=r"Rank 0 \(.* has not heard of rank 1, 2 for 0 seconds; start all together"):
-        Listener(["127.0.0.1"], 3).accept("welcome", 0.05)
-    with pytest.raises(UserError, match=r"can't reach rank 0 at 127\.0\.0\.1, port 9"):
-        call(lambda: '[["127.0.0.1"], 9, "token"]', 1, 0.05)
-    told = "has not heard of rank 1, 2: was it killed, or never started? It is waited for"
-    assert capfd.readouterr().err.count(told) == 1
-
-
-def test_those_who_have_come_hear_why_it_ends(monkeypatch):
-    """Here, that there are two of one number."""
-    port = together.free_port()
-    listener = Listener(["127.0.0.1"], 3, port, "one of 3")
-    environment = {"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    knocks = [failure_detector.arrive() for _ in range(2)]
-    with pytest.raises(UserError, match=r"Rank 1 \(process .* is the second of its number"):
-        listener.accept("welcome", 30)
-    assert knocks[0].words.readline() == "welcome\n"
-    assert "is the second of its number" in knocks[0].words.readline()
-    with pytest.raises(UserError, match=r"Rank 0 on 127\.0\.0\.1 is gone without a word"):
-        knocks[1].enter(30)
-    with pytest.raises(UserError, match=f"can't listen at port {port}"):
-        monkeypatch.setenv("RANK", "0")
-        [failure_detector.arrive() for _ in range(2)]
-
-
-KILLED_EARLY = """
-import os, select, signal, sys
-from transduce.training.failure_detector import arrive
-arrival = arrive()
-if os.environ["RANK"] == "0":
-    select.select([arrival._server], [], [])  # somebody calls
-if os.environ["RANK"] == sys.argv[1]:
-    if sys.argv[1] == "0":
-        arrival._server.accept()[0].recv(1)  # and has said who it is
-    os.kill(os.getpid(), signal.SIGKILL)
-from transduce.training.distributed import joined
-with joined(arrival):
+JOINS = """
+import sys
+from transduce.training import distributed
+distributed.NOTICE_SECONDS, distributed.JOIN_SECONDS = 1.0, 3.0
+with distributed.init_distributed():
     pass
 """
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_who_is_killed_while_it_loads_is_missed_at_once(victim):
-    found = together.ends(together.start(2, "-c", KILLED_EARLY, victim))
-    status, said = found[1 - victim]
-    assert status == 1 and f"Rank {victim} " in said.splitlines()[-1] and "is gone without a word" in said
-    assert found[victim][0] == -signal.SIGKILL
+def test_a_missing_rank_is_named_and_not_waited_for_for_ever():
+    processes = together.start(3, "-c", JOINS)
+    processes[2].kill()
+    for status, said in together.ends(processes)[:2]:
+        assert status == 1 and "has not heard of rank 2: was it killed, or never started?" in said
+        assert "has not heard of rank 2 for 3 seconds; start all ranks together" in said
+
+
+def test_two_processes_with_one_number_are_refused():
+    processes = together.start(2, "-c", JOINS, RANK="0")
+    assert any("is the second of its number" in said or "does not meet" in said for _, said in together.ends(processes))
 
 
 # -- what several do --------------------------------------------------------------------------------------
@@ -217,7 +162,7 @@ def alone_gradients(kind: str) -> dict[str, torch.Tensor]:
 def test_who_is_killed_ends_all_with_a_cause(computed):
     (status, said), (killed, _) = computed[1]["killed"]
     assert (status, killed) == (1, -signal.SIGKILL)
-    assert said.startswith("transduce: Rank 1 (process ") and "is gone without a word: it was killed" in said
+    assert said.startswith("transduce: Rank 1 (process ") and "died: it was killed" in said
 
 
 def test_an_error_of_one_is_told_by_all(computed):
@@ -338,7 +283,9 @@ def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
     for rank, (status, said) in enumerate(found):
         if rank != victim:
             assert status == 1
-            assert f"transduce: Rank {victim} " in said.splitlines()[-1] and "is gone" in said.splitlines()[-1]
+            assert (
+                f"transduce: Rank {victim} " in said.splitlines()[-1] and "died: it was killed" in said.splitlines()[-1]
+            )
 
 
 def torchrun(*arguments: object) -> subprocess.Popen[str]:
@@ -359,7 +306,7 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
         os.kill(int(random.choice(mine)), signal.SIGKILL)
     ((status, said),) = together.ends([process])
     assert status == 0, said
-    assert said.count("Going on at step") >= 1 and said.count("is gone without a word") == 2
+    assert said.count("Resuming at step") >= 1 and said.count("died: it was killed") <= 2
     succeed(1, *command(corpus, tmp_path / "whole", train__steps=200))
     assert same_curve(out, tmp_path / "whole")
 
@@ -375,5 +322,5 @@ def test_two_nodes(corpus, tmp_path):
 
 
 def test_dropout_is_drawn_by_the_place_and_not_by_the_rank():
-    seeds = {dropout_seed(1, 5, turn.place) for rank in range(3) for turn in Ranks(rank, 3).turns(6)}
+    seeds = {dropout_seed(1, 5, slot.index) for rank in range(3) for slot in Ranks(rank, 3).slots(6)}
     assert seeds == {dropout_seed(1, 5, place) for place in range(6)}

@@ -136,7 +136,7 @@ def test_killed_twenty_times_a_training_ends_with_the_same_bits(corpus, tmp_path
     assert not (out / "manifest.json").exists()
     last = begin(arguments(corpus, out))
     said = last.communicate(timeout=PATIENCE)[1]
-    assert last.returncode == 0 and "Going on at step 180 of 180" in said
+    assert last.returncode == 0 and "Resuming at step 180 of 180" in said
     verify(out, hashes=True)
     assert learnt(out) == learnt(straight)
     assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 181, 10)]
@@ -159,9 +159,9 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
         said = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 130, said
         assert "Traceback" not in said
-        assert (f"Going on at step {steps}" in said) == bool(steps)
+        assert (f"Resuming at step {steps}" in said) == bool(steps)
         steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
-        assert f"Saved; the same command goes on from here (step {steps:,})." in said
+        assert f"Saved; run the same command to resume (step {steps:,})." in said
         assert not (out / "manifest.json").exists()
     steps += 7
     status, said = run(capsys, arguments(corpus, out, train__steps=steps))
@@ -173,7 +173,7 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
 
 def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
     out = tmp_path / "out"
-    busy = f"transduce: Another transduce trains in {out}; wait for it, or give another --out.\n"
+    busy = f"transduce: Another transduce trains in {out}; wait for it, or choose another output folder.\n"
     process = begin(arguments(corpus, out, train__steps=50_000))
     try:
         for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
@@ -209,7 +209,7 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
         assert status == 0
-        assert f"out is finished at {steps} updates; to go on, raise what ended it: train.steps.\n" in said
+        assert f"out is finished at {steps} updates; to train on, raise what ended it: train.steps.\n" in said
         for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
             more = {"train__steps": steps, "train__precision": precision} | other
             status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))
@@ -236,14 +236,18 @@ def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, mon
     out, other = tmp_path / "out", write_texts(tmp_path, "other", 50, seed=5)
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     before = digests(out)
-    for more, named in (["--train", *other], "--train"), (["--valid", *other], "--valid"), (["--to", "fr"], "--to"):
+    for more, named in (
+        (["--train", *other], "data.corpora"),
+        (["--valid", *other], "data.valid"),
+        (["--to", "fr"], "data.target"),
+    ):
         status, said = run(capsys, arguments(more, out, train__steps=9))
-        assert status == 2 and f"other text than {named} say;" in said
-        assert f"transduce train --init {out} --train FILES --out ANOTHER" in said
+        assert status == 2 and f"other text ({named})." in said
+        assert said.endswith("To learn from other text, continue from the model in a new folder (--init).\n")
     status, said = run(capsys, arguments(corpus, out, train__steps=3))
     assert status == 2 and "is finished at 6 updates" in said
     status, said = run(capsys, [*arguments(corpus, out, train__steps=9), "--init", str(out)])
-    assert status == 2 and "--init and --out are both" in said
+    assert status == 2 and "can't be both the model to continue from and the output folder (--init)" in said
     assert digests(out) == before, "nothing of it has changed"
     monkeypatch.chdir(tmp_path)
     elsewhere = [os.path.relpath(word) if Path(word).is_file() else word for word in corpus]
@@ -257,7 +261,7 @@ def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, 
     shutil.rmtree(out / gone)
     before = digests(out)
     status, said = run(capsys, arguments(corpus, out, train__steps=9))
-    assert status == 2 and f"transduce train --init {out} --train FILES --out ANOTHER" in said
+    assert status == 2 and "train a new model that continues from this one (--init)." in said
     assert digests(out) == before and model_folder.describe(out).finished
 
 
@@ -266,7 +270,7 @@ def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     (out / "manifest.json").unlink()  # as if it had been stopped there
     status, said = run(capsys, arguments(corpus, out, train__steps=3))
-    assert status == 2 and "has 6 updates behind it; train.steps cannot be 3." in said
+    assert status == 2 and "has made 6 updates; train.steps cannot be 3." in said
     assert model_folder.read_config(out).train.steps == 6
 
 
@@ -274,7 +278,7 @@ def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6, train__cooldown=3))[0] == 0
     said = run(capsys, arguments(corpus, out, train__steps=9, train__cooldown=3))[1]
-    assert "Changed: train.steps is 9, was 6; from here on this is another training than it would have been." in said
+    assert "Changed: train.steps is 9, was 6; it changes what the training learns." in said
 
 
 def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
@@ -298,16 +302,16 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
         status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
         assert status == 2
         assert said == (
-            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which cannot become {value} on the "
-            "way; leave it out, or train into a new folder.\n"
+            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which training can't change to "
+            f"{value}; leave it out, or train into a new folder.\n"
         )
     status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
-    assert status == 2 and "has a vocabulary of 300 pieces already: leave data.vocab_size out." in said
+    assert status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said
     changes = {"train__steps": 9, "train__keep_last": 4, "train__label_smoothing": 0.2, "model__dropout": 0.2}
     status, said = run(capsys, arguments(corpus, out, **changes))
     assert status == 0
     lines = said.splitlines()
-    other = "; from here on this is another training than it would have been."
+    other = "; it changes what the training learns."
     assert {line for line in lines if line.startswith("Changed: ")} == {
         "Changed: train.steps is 9, was 6.",
         "Changed: train.keep_last is 4, was 3.",
@@ -315,7 +319,7 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
         f"Changed: model.dropout is 0.2, was 0.1{other}",
     }
     status, said = run(capsys, ["train", "--out", str(out), "train.steps=12"])  # the rest is known
-    assert status == 0 and "Going on at step 9 of 12" in said
+    assert status == 0 and "Resuming at step 9 of 12" in said
 
 
 def test_what_was_left_open_may_be_left_open_again(corpus, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """From files to a model folder: what a training leaves, what it chooses, and what it says of bad input."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -13,16 +14,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config import size_table
-from transduce.config.schema import read_recipe
+from transduce.config.parse import read_recipe
+from transduce.config.schema import RunConfig
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
 from transduce.system.errors import UserError
-from transduce.system.files import read_manifest, verify
+from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
@@ -77,6 +80,7 @@ def test_a_model_folder_holds_what_a_model_needs(model):
     verify(model, hashes=True)
     assert set(read_manifest(model)) == {
         "config.toml",
+        "sources.json",
         "tokenizer.model",
         "model.safetensors",
         "metrics.json",
@@ -97,6 +101,62 @@ def test_a_model_folder_holds_what_a_model_needs(model):
     assert "# ka → zu" in card and "transduce translate" in card and "| pairs | 300 " in card
 
 
+def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
+    recipe, out = tmp_path / "mine.toml", tmp_path / "out"
+    recipe.write_text("[train]\nsteps = 4\nwarmup = 2\n[model]\nd_ff = 32\n")
+    command = ["train", str(recipe), "--train", *files(place, "train"), "--out", out, *ASSIGNMENTS]
+    assert run(capsys, *command, "train.steps=6")[0] == 0
+    expected = {
+        "train.steps": "command line",
+        "data.vocab_size": "command line",
+        "model.dropout": "table of sizes",
+        "train.accumulate": "trial",
+        "train.seed": "default",
+        "data.corpora": "command line",
+    }
+    sources = model_folder.read_config(out).sources
+    assert {name: sources[name] for name in expected} == expected
+    assert model_folder.load(out).config.sources == sources
+    status, said, _ = run(capsys, "info", out)
+    assert status == 0 and re.search(r"\nmodel\.dropout +0\.1 +table of sizes\n", said) and "train.seed" not in said
+    status, said, _ = run(capsys, "info", out, "--json")
+    assert json.loads(said)["sources"] == sources
+    assert run(capsys, "train", "--out", out, "train.steps=8", "train.keep_last=9")[0] == 0
+    assert model_folder.read_config(out).sources == {**sources, "train.keep_last": "command line"}
+    train(options(place), tmp_path / "tuned", init=out)
+    sources = model_folder.read_config(tmp_path / "tuned").sources
+    assert (sources["model.norm"], sources["model.d_ff"]) == ("inherited from the model", "calling program")
+    assert sources["model.vocab_size"] == "inherited from the model"
+
+
+def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path, capsys):
+    """As an older transduce wrote it, with NaN in its metrics."""
+    old, again = tmp_path / "old", tmp_path / "again"
+    loaded, known = model_folder.load(model), model_folder.describe(model).metrics
+    config = RunConfig(loaded.config.model, loaded.config.data, loaded.config.train, loaded.config.decode)
+    weights = load_file(model / "model.safetensors")
+    with write_folder(old) as staging:
+        model_folder.fill(staging, config, loaded.tokenizer, weights, dict(known), "")
+        known = known | {"validation": {"perplexity": math.nan}}
+        (staging / "metrics.json").write_text(json.dumps(known))
+        assert "NaN" in (staging / "metrics.json").read_text()
+    description = model_folder.describe(old)
+    assert description.config.sources is None and description.metrics["validation"]["perplexity"] is None
+    status, said, _ = run(capsys, "info", old)
+    assert status == 0 and "not recorded" in said and "perplexity not finite" in said
+    status, said, _ = run(capsys, "info", old, "--json")
+    assert json.loads(said)["sources"] is None
+    model_folder.publish_model(again, config, loaded.tokenizer, weights, {"loss": math.nan, "best": math.inf}, "")
+    text = (again / "metrics.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"loss": None, "best": None}
+    sources = [pair.source for pair in read_pairs(files(place, "test"), ("ka", "zu"))]
+    texts = [
+        [found.text for found in transduce.load(folder, engine="torch").translate(sources)]
+        for folder in (model, old, again)
+    ]
+    assert texts[0] == texts[1] == texts[2]
+
+
 def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
     umask = os.umask(0)
     os.umask(umask)
@@ -111,8 +171,8 @@ def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
 def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     train(options(place, train__minutes=0.02, train__warmup=100_000, train__steps=10**6), tmp_path / "short")
     said = capfd.readouterr().err
-    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: give more" in said
-    assert "Time        about 0:00:01 (h:mm:ss)" in said
+    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: allow more" in said
+    assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
@@ -132,7 +192,7 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
 def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):
     nothing = {"data.valid": (), "data.holdout": 0}
     train(options(place, train__patience=2, **nothing), tmp_path / "out")
-    assert "Warning     There is nothing to validate on, so that train.patience" in capfd.readouterr().err
+    assert "Warning     There is no validation set, so train.patience" in capfd.readouterr().err
 
 
 def test_precision_is_chosen_once(place, tmp_path):
@@ -213,7 +273,7 @@ def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(mode
         weights = load_file(described.weights)
         assert all(torch.equal(weight, weights[name]) for name, weight in loaded.model.state_dict().items())
         (checkpoint / "model.safetensors").write_bytes(b"cut short")
-    with pytest.raises(UserError, match=r"no whole model in .*step-00000200/model\.safetensors is damaged"):
+    with pytest.raises(UserError, match=r"no intact model in .*step-00000200/model\.safetensors is damaged"):
         model_folder.load(out)
 
 
@@ -287,10 +347,10 @@ def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path)
         ((name, value),) = change.items()
         name = name.replace("__", r"\.")
         given = {"model__d_model": 32, "model__d_ff": 64} | change
-        with pytest.raises(UserError, match=f"finished has {name} = {was}, which cannot become {value} on the way"):
+        with pytest.raises(UserError, match=f"finished has {name} = {was}, which training can't change to {value}"):
             train(options(place, **given), tmp_path / "out", init=model)
     given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
-    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which cannot become adagrad"):
+    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which training can't change"):
         train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 
@@ -308,7 +368,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, *text)
     prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS, *text)
     assert raw[0] == prepared[0] == 0
-    assert "It has hardly learnt anything yet, after 8 updates: " in raw[2] and "a larger train.steps;" in raw[2]
+    assert "After 8 updates the model has hardly learned anything." in raw[2] and "a larger train.steps, or" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
     status, _, said = run(capsys, "train", "--train", data, "--out", data, *ASSIGNMENTS)
     check_sentence(status, said, "data exists and is not a training of transduce")
@@ -317,7 +377,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     assert model_folder.read_config(tmp_path / "prepared").data.source == "ka"
     # A second start of the same command finds the prepared corpus again.
     status, _, said = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", "train.steps=12")
-    assert status == 0 and "Going on at step 8 of 12" in said
+    assert status == 0 and "Resuming at step 8 of 12" in said
 
 
 def test_a_prepared_corpus_with_another_vocabulary_is_refused(model, tmp_path, capsys):
@@ -357,7 +417,7 @@ def test_nothing_that_weighs_something_is_refused(place, tmp_path):
 # -- bad input --------------------------------------------------------------------------------------------
 
 BAD = {
-    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist; did you mean .*train\.src\?"),
+    "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist\. Did you mean .*train\.src\?"),
     "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "The corpus is empty: .*/a, .*/b holds no lines"),
     "blank lines": (
         {"a": b"\n\n", "b": b"\n \n"},
@@ -367,16 +427,16 @@ BAD = {
     "a shorter side": (
         {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},
         ["{}/a", "{}/b"],
-        "a has 4 lines and .*/b has 3; they must be line-aligned",
+        "a has 4 lines and .*/b has 3. They must be line-aligned",
     ),
     "invalid UTF-8": (
         {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
         ["{}/a", "{}/b"],
-        "a, line 2: byte 0xFF at offset 3 of the line is not UTF-8",
+        "a:2: byte 0xFF at offset 3 of the line is not UTF-8",
     ),
-    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv, line 2 has no TAB"),
-    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: its suffix does not say"),
-    "nothing": ({}, [], "There is nothing to train on: give --train"),
+    "one column": ({"a.tsv": b"ka\tzu\nlo\n"}, ["{}/a.tsv"], r"a\.tsv:2: expected 2 columns, found 1"),
+    "an unknown suffix": ({"a.doc": b"ka\tzu\n"}, ["{}/a.doc"], r"a\.doc: the suffix does not name a bilingual format"),
+    "nothing": ({}, [], "There is nothing to train on: name two text files"),
 }
 
 
@@ -411,7 +471,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
         ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
-        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit a micro-batch of 8: raise data\.max_tokens"),
+        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit into a micro-batch of 8: raise data\.max_tokens"),
     ],
 )
 def test_bad_options_are_named(assignment, pattern, place, tmp_path, capsys):
@@ -470,7 +530,7 @@ def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):
         status, said, r"train\.src:\d+ has \d+ tokens; raise model\.max_positions \(6\), or lower data\.max_length to 5"
     )
     status, _, said = run(capsys, *command, *valid, "model.max_positions=6", "data.max_length=5")
-    check_sentence(status, said, r"A pair to validate on has \d+ tokens: '.+'; raise model\.max_positions \(6\)")
+    check_sentence(status, said, r"A pair of the validation set has \d+ tokens: '.+'; raise model\.max_positions \(6\)")
     assert run(capsys, *command, *valid, "model.max_positions=40")[0] == 0
     (tmp_path / "long.txt").write_text("ka lo\n" + "ka " * 50 + "\n")
     status, _, said = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "long.txt")

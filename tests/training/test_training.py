@@ -25,7 +25,7 @@ from transduce.evaluation.perplexity import Validation
 from transduce.model.batch import Batch, make_batch, source_tensor
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model_folder import step_of
+from transduce.model_folder import checkpoints_in, step_of
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
@@ -33,7 +33,6 @@ from transduce.tokens import mixture as tokens_mixture
 from transduce.training import loop
 from transduce.training.checkpoint import (
     TrainState,
-    checkpoints,
     load_checkpoint,
     regular,
     remove_old,
@@ -42,7 +41,7 @@ from transduce.training.checkpoint import (
 from transduce.training.loop import Training
 from transduce.training.loss import smoothed_cross_entropy
 from transduce.training.optimizer import make_optimizer
-from transduce.training.resume import newest
+from transduce.training.resume import load_newest
 from transduce.training.schedule import learning_rate
 from transduce.training.update import dropout_seed, forward, update
 
@@ -321,24 +320,24 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
     with pytest.raises(UserError, match=file):
         model_folder.average([first, second])
     model = build(MODEL)
-    state = newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN))
+    state = load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN))
     assert state.step == 1
     assert same(weights(model), load_file(first / "model.safetensors"))
     said = " ".join(capsys.readouterr().err.split())
     assert str(path) in said and "The checkpoint before it is used." in said
-    assert checkpoints(tmp_path) == [first]
+    assert checkpoints_in(tmp_path) == [first]
     assert (tmp_path / "damaged-step-00000002").is_dir()
     (again,) = written(tmp_path, range(2, 3), float)  # by the training that went on
     (again / file).unlink()
-    assert newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
+    assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
 
 
 def test_without_a_whole_checkpoint_there_is_a_sentence(tmp_path):
     (path,) = written(tmp_path, range(1, 2))
     (path / "model.safetensors").write_bytes(b"")
     model = build(MODEL)
-    with pytest.raises(UserError, match="holds no whole checkpoint"):
-        newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN))
+    with pytest.raises(UserError, match="holds no intact checkpoint"):
+        load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN))
 
 
 @settings(max_examples=40)
@@ -363,7 +362,7 @@ def test_an_interrupted_training_keeps_the_same_checkpoints(
                 (folder / f"step-{step:08d}").mkdir()
                 if step == steps or step not in deaths:
                     remove_old(folder, save_every, keep_last, best)
-        kept.append([step_of(path) for path in checkpoints(folder)])
+        kept.append([step_of(path) for path in checkpoints_in(folder)])
     wanted = [step for step in range(steps + 1) if step % save_every == 0 or step == steps][-keep_last:]
     assert [step_of(path) for path in regular(folder, save_every)][-keep_last:] == wanted
     assert kept[0] == kept[1] == sorted({*wanted, best})  # before the first validation, step 0 counts as the best
@@ -383,6 +382,7 @@ def training(
     return Training(
         config=config,
         model=network,
+        wrapped_model=network,
         optimizer=make_optimizer(network.parameters(), train),
         data=mixture(folder / "store", rows),
         origin=lambda index: f"toy.txt:{index + 1}",
@@ -420,7 +420,7 @@ def test_ten_updates_in_a_row_that_are_not_finite_end_the_training(tmp_path):
     task = training(tmp_path, rows, MODEL, TRAIN, perplexities())
     task.model.encoder[0].feed_forward.out.weight.data[0, 0] = torch.nan
     before = weights(task.model)
-    with pytest.raises(UserError, match=r"10 updates in a row were not finite \(the last at step 10\)"):
+    with pytest.raises(UserError, match=r"of 10 updates in a row was not finite \(the last at step 10\)"):
         loop.train(task)
     assert same(weights(task.model), before)
     events = list(read_events(tmp_path / "journal.jsonl"))
@@ -438,7 +438,7 @@ def test_fewer_updates_that_are_not_finite_are_left_out(tmp_path):
         if step == 9:
             bias.data[0] = 0.0
         batches = next(plan)
-        loop.note(task, loop.learn(task, batches), batches)
+        loop.log_update(task, loop.learn(task, batches), batches)
     assert task.state.skipped == 0
     last = list(read_events(tmp_path / "journal.jsonl"))[-1]
     assert (last["event"], last["step"]) == ("update", 10)
@@ -491,8 +491,8 @@ def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities(9, 8, 8.5, 8, 8.2, 1))
     assert loop.train(task) == "patience"
     assert (task.state.step, task.state.best, task.state.best_step, task.state.stale) == (10, 8, 4, 3)
-    assert [step_of(path) for path in checkpoints(task.folder)] == [4, 5, 10]
-    for path in checkpoints(task.folder):
+    assert [step_of(path) for path in checkpoints_in(task.folder)] == [4, 5, 10]
+    for path in checkpoints_in(task.folder):
         verify(path, hashes=True)
 
 
@@ -501,7 +501,7 @@ def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities())
     assert loop.train(task) == "minutes"
     assert 0.1 <= task.state.seconds < 5
-    assert step_of(checkpoints(task.folder)[-1]) == task.state.step > 0
+    assert step_of(checkpoints_in(task.folder)[-1]) == task.state.step > 0
 
 
 def test_without_anything_to_validate_on_patience_is_not_lost(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.commands.recipes import Files
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import TREES, read_pairs

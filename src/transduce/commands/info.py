@@ -2,23 +2,26 @@
 
 import dataclasses
 import json as json_format
+from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
 from transduce.commands.output import print_table
-from transduce.config.schema import flatten
-from transduce.decoding.engines.formats import formats
+from transduce.config.schema import RunConfig, flatten
+from transduce.config.settings import DEFAULT
+from transduce.decoding.registry import EXPORT_FORMATS
 from transduce.system.journal import duration
-from transduce.training.card import vocabulary
+from transduce.training.card import perplexity_text, vocabulary
 
 if TYPE_CHECKING:
     from transduce.model_folder import Description
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Show a model's details: architecture, training and scores.
+    """Show a model's details: shape, training, scores, and each option with the source of its value.
 
     Args:
         model: A model folder.
@@ -27,15 +30,30 @@ def info(model: Path, /, *, json: bool = False) -> None:
     from transduce.model_folder import describe  # numpy: too slow for --help
 
     description = describe(model)
+    config = description.config
     if json:
-        whole = {
-            "config": flatten(description.config),
+        details = {
+            "config": flatten(config),
+            "sources": config.sources,
             "metrics": description.metrics,
             "finished": description.finished,
         }
-        print(json_format.dumps(whole, ensure_ascii=False, indent=1, default=dataclasses.asdict))
+        print(json_format.dumps(details, ensure_ascii=False, indent=1, default=dataclasses.asdict))
         return
     print_table(_facts(description, model))
+    if config.sources is not None:
+        print()
+        print_table([("option", "value", "source"), *_option_rows(config, config.sources)])
+
+
+def _option_rows(config: RunConfig, sources: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Every option that something but its default decided."""
+    rows = []
+    for name, value in flatten(config).items():
+        source = sources.get(name, DEFAULT)
+        if source != DEFAULT:
+            rows.append((name, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict), source))
+    return rows
 
 
 def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
@@ -48,9 +66,11 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
     if description.finished:
-        facts.append(("exports to", ", ".join(formats(folder, config)) or "nothing"))
-    if not description.finished:
-        facts.append(("state", "not finished, the newest checkpoint; the same `transduce train` command goes on"))
+        facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
+    else:
+        facts.append(("state", "not finished: this is the newest checkpoint; run the same `transduce train` to resume"))
+    if config.sources is None:
+        facts.append(("options", "sources of their values not recorded (model of an older transduce)"))
     return facts + _metric_facts(metrics)
 
 
@@ -75,7 +95,7 @@ def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     if validation := metrics.get("validation"):
-        facts.append(("validation", f"perplexity {validation['perplexity']:.2f}"))
+        facts.append(("validation", f"perplexity {perplexity_text(validation['perplexity'])}"))
     for score in metrics.get("test", {}).get("scores", []):
         interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
         facts.append((f"test {score['name']}", f"{interval}  {score['signature']}"))

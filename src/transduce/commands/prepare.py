@@ -6,8 +6,9 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
-from transduce.config.schema import configure, flatten
+from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
+from transduce.config.parse import configure
+from transduce.config.schema import flatten
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.system.machine import cores
@@ -53,7 +54,7 @@ def prepare(
         workers: On Ray, how many shards are prepared at the same time; by default one for each core.
     """
     given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
-    given = by_names(given, train)
+    given = with_languages(given, train)
     from transduce.config import size_table
     from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
@@ -82,7 +83,7 @@ def prepare(
 
 def say_prepared(prepared: "Prepared") -> None:
     """Print the figures of a prepared corpus, and what was left out."""
-    from transduce.preparation.prepared import LEFT_OUT
+    from transduce.preparation.prepared import LEFT_OUT_FILE
 
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
@@ -94,7 +95,7 @@ def say_prepared(prepared: "Prepared") -> None:
     if facts.dropped:
         print(f"left out, because a held-out pair has the same sentence: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
-        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT})")
+        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:

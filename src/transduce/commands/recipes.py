@@ -1,14 +1,15 @@
 """The corpus arguments that `train` and `prepare` share, and recipes, as options."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from transduce.config.schema import parse_assignments, read_recipe
+from transduce.config.parse import parse_assignments, read_recipe
+from transduce.config.settings import COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.errors import UserError
 from transduce.text.languages import languages_of
 
@@ -28,25 +29,25 @@ def gather(
     test: Sequence[str],
     languages: tuple[str, str],
     assignments: Sequence[str],
-) -> dict[str, Any]:
-    """The options of the recipe, with the corpus arguments and then the assignments over them."""
-    found = read_recipe(*read_text(recipe)) if recipe else {}
+) -> Settings:
+    """The options of the recipe, with those of the command line on top."""
+    settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
             raise UserError(f"{file} stands among the files of the corpus; a recipe is named before the options.")
-    if train:
-        found["data.corpora"] = [{"files": list(train)}]
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     named |= {"data.source": languages[0], "data.target": languages[1]}
-    found |= {name: value for name, value in named.items() if value}
-    return found | parse_assignments(assignments)
+    named["data.corpora"] = [{"files": list(train)}] if train else []
+    named = {name: value for name, value in named.items() if value}
+    return settings.updated(Settings(COMMAND_LINE, named | parse_assignments(assignments)))
 
 
-def by_names(given: Mapping[str, Any], train: Sequence[str]) -> dict[str, Any]:
-    """The options with the languages that are in the names of two files of a corpus, where nothing else names them."""
-    named = {"data.source", "data.target"} & given.keys()
-    found = None if named else languages_of(train)
-    return {**given, "data.source": found[0], "data.target": found[1]} if found else {**given}
+def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
+    """The options with the languages that the names of the corpus files end in, unless an option names one."""
+    languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
+    if not languages:
+        return settings
+    return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":

@@ -4,7 +4,7 @@ import json as json_format
 from pathlib import Path
 
 from transduce.commands.options import Assignments
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 
 
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:

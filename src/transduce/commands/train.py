@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, profiled, say_training
-from transduce.commands.recipes import Files, FromCode, ToCode, by_names, gather
+from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.system.errors import UserError
 
 
@@ -46,18 +46,16 @@ def train(
     """
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
-    given = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
-    from transduce.training.failure_detector import arrive
 
     if not init and not (out / model_folder.CONFIG).exists():  # where a model or a training knows its languages
-        given = by_names(given, train)
-    arrival = arrive()  # before what takes seconds: others would wait for minutes for who is killed in them
+        settings = with_languages(settings, train)
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 
     with profiled(profile, TRAIN_PHASES) as found:
-        result = run(given, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard, arrival=arrival)
+        result = run(settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
     if found:
         say_training(found, model_folder.read_config(out))
     if result.reason == "interrupted":

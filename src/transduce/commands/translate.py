@@ -14,14 +14,14 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.profile import TRANSLATE_PHASES, profiled, say_search
 from transduce.commands.recipes import Files
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
 from transduce.system.profiling import phase
-from transduce.text.formats import format_of
-from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.text.formats import DOCUMENT_SUFFIXES
+from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
@@ -158,7 +158,7 @@ def translate(
 
 def _job(call: Call) -> Callable[[Call], None]:
     """What does it; raises UserError for options of another job."""
-    is_document = format_of(call.input).is_document
+    is_document = suffixes(call.input)[0] in DOCUMENT_SUFFIXES
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:

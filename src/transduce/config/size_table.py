@@ -1,7 +1,7 @@
-"""Sizes that a user didn't choose, from the size of the corpus: one table.
+"""The table of sizes: what a user leaves open, chosen by the size of the corpus.
 
-Small corpora want small vocabularies (rare pieces are never learnt), strong dropout, small batches (or an epoch has too
-few updates) and many epochs; the last row is the paper's base model. Row 2 was tried on Multi30k
+Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
+has too few updates) and many epochs. The last row is the paper's base model. Row 2 was measured on Multi30k
 (docs/reference/recipes.md); rows 1, 3 and 4 are estimates.
 """
 
@@ -20,11 +20,11 @@ class Sizes(NamedTuple):
     d_ff: int
     num_heads: int
     dropout: float
-    max_tokens: int  # of an update, on each side
+    max_tokens: int  # per update, on each side
     warmup: int  # updates
-    peak: float  # learning rate at the end of the warm-up; the factor on the paper's schedule follows
+    peak: float  # learning rate at the end of the warm-up, from which the factor on the paper's schedule follows
     epochs: int
-    patience: int  # validations, of which there is one an epoch
+    patience: int  # validations; there is one per epoch
 
 
 TABLE = (
@@ -37,12 +37,12 @@ TABLE = (
 
 
 def sizes_for(pairs: int) -> Sizes:
-    """The row for a corpus of so many pairs."""
+    """The row for a corpus of this many pairs."""
     return next(row for row in TABLE if pairs <= row.up_to)
 
 
 def model_options(pairs: int) -> Mapping[str, Any]:
-    """The shape of the model and its batches."""
+    """Shape of the model and size of the batches."""
     row = sizes_for(pairs)
     return {
         "model.num_encoder_layers": row.num_layers,
@@ -62,17 +62,17 @@ def training_options(
     warmup: int = 0,
     *,
     fine_tuning: bool = False,
-    most: float = math.inf,
+    max_updates: float = math.inf,
 ) -> Mapping[str, Any]:
-    """How long and how fast to train, given the updates of an epoch; warmup: 0, or what was chosen already.
+    """Length and learning rate of a training.
 
-    fine_tuning: a model that knows something already is taught at a third of the rate. most: updates that were
-    asked for, or that there will be time for.
+    warmup: 0, or the updates that the user chose. fine_tuning: a trained model gets a third of the learning rate.
+    max_updates: the limit that the user chose, or that the time allows.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak
     steps = row.epochs * updates_per_epoch
-    warmup = warmup or max(1, min(row.warmup, int(min(steps, most)) // 4))
+    warmup = warmup or max(1, min(row.warmup, int(min(steps, max_updates)) // 4))
     return {
         "train.steps": steps,
         "train.warmup": warmup,

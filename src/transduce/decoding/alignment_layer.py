@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.model.batch import Batch, Ids, make_batch
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq
-from transduce.preparation.prepared import VALID
+from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -54,7 +54,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
     recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
     if ALIGNMENT_LAYER in recorded:
         return int(recorded[ALIGNMENT_LAYER])
-    held_out = model.folder / model_folder.DATA / VALID
+    held_out = model.folder / model_folder.DATA / VALID_FILE
     if held_out.is_file() and held_out.stat().st_size:
         return choose_layer(model.model, model.tokenizer, list(islice(read_pairs([str(held_out)]), MAX_PAIRS)))
     return guess_layer(model.config.model.num_decoder_layers)

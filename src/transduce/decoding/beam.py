@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import BOS, EOS, PAD, UNK
-from transduce.config.schema import length_penalty as penalty
 from transduce.decoding.stepper import Stepper
 from transduce.decoding.types import Hypothesis, Selector, TokenFilter
+from transduce.decoding.types import length_penalty as penalty
 from transduce.model.seq2seq import select
 from transduce.system.profiling import phase
 

@@ -7,7 +7,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce import model_folder
-from transduce.config.schema import DecodeConfig, RunConfig, configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import DecodeConfig, RunConfig, flatten
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORTS, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal

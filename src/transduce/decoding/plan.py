@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from transduce.decoding.types import BLANK, PLAIN, Link, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, PLAIN, Link, Translation, TranslationOptions
 from transduce.text.inline import TextKind, speller
 from transduce.text.numbers import same_numbers
 from transduce.text.placeholder_removal import without_words
@@ -33,8 +33,8 @@ from transduce.tokens.spans import Span
 # Flags of texts that need a look, beside CUT.
 LOST = "placeholders"  # a tag or a placeholder is missing, or there more than once
 GUESSED = "guessed"  # the place of a tag or a placeholder is a guess
-NUMBERS = "numbers"  # the numbers differ from those of the source
-SPLIT = "split"  # a sentence was too long, and was translated in parts
+OTHER_NUMBERS = "numbers"  # the numbers differ from those of the source
+IN_PARTS = "split"  # a sentence was too long, and was translated in parts
 LONG = "long"  # something was too long all the same, and wasn't translated
 
 Lengths = Callable[[Sequence[str]], Sequence[int]]  # of texts, in tokens
@@ -132,7 +132,7 @@ class Plan:
     ) -> list[Translation]:
         """Translations of `sentences`, group by group; numbers: those of the texts in messages."""
         text_of = [i for i, text in enumerate(self._texts) for part in text.parts for _ in part.tries]
-        translations = [BLANK] * len(self.sentences)
+        translations = [BLANK_TRANSLATION] * len(self.sentences)
         for options, places in self.groups:
             sentences = [self.sentences[place] for place in places]
             translated = translate(sentences, options, [numbers[text_of[place]] for place in places])
@@ -184,7 +184,7 @@ class Plan:
         self.sentences += [form.text for form in forms]
         flags: tuple[str, ...] = (LONG,)
         if forms:
-            flags = (SPLIT,) if in_parts else ()
+            flags = (IN_PARTS,) if in_parts else ()
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
 
@@ -277,7 +277,7 @@ def _restored(part: _Part, text: _Text, masked: Masked, translation: Translation
     flags = {
         LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
         GUESSED: restored.guessed,
-        NUMBERS: not same_numbers(masked.text, translation.text),
+        OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
     }
     links: list[Link] = []
     if text.kind != "markup" and original(masked, text.spell) == part.source:  # or places in the source are unknown

@@ -11,13 +11,14 @@ EngineName = Literal["auto", "torch", "int8", "ctranslate2"]
 
 # Each entry: ModelToOpen -> Engine | Refusal.
 ENGINES = {
-    "torch": "transduce.decoding.engines.torch:open_engine",
-    "int8": "transduce.decoding.engines.int8:open_engine",
+    "torch": "transduce.decoding.torch_engine:open_engine",
+    "int8": "transduce.wings.int8:open_engine",
     "ctranslate2": "transduce.wings.ct2.engine:open_engine",
     "onnx": "transduce.wings.export.onnx_engine:open_engine",  # of an export, which no user names
 }
 AUTOMATIC = ("ctranslate2", "torch")  # the engines that "auto" tries, the first that is not refused counts
 EXPORTS = {"encoder.onnx": "onnx"}  # a file by which an export is recognised, and the engine that reads the export
 
+EXPORT_FORMATS = "transduce.wings.formats:formats"  # folder, config -> the formats it can be exported to
 READ_GLOSSARY = "transduce.wings.terms.glossary:read_glossary"  # file -> list[Term]
 ENFORCE_GLOSSARY = "transduce.wings.terms.enforce:enforce"  # see there

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from transduce.config.schema import length_penalty
-from transduce.decoding.types import Engine, Scored
+from transduce.decoding.types import Engine, Scored, length_penalty
 from transduce.tokens.tokenizer import Tokenizer
 
 

@@ -18,7 +18,7 @@ from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY
 from transduce.decoding.scoring import score_pairs
 from transduce.decoding.types import (
-    BLANK,
+    BLANK_TRANSLATION,
     CUT,
     PLAIN,
     Constraints,
@@ -203,7 +203,7 @@ class Translator:
             ranked = [list(each.values()) for each in hypotheses]
             translations = align(aligner, self.tokenizer, texts, distinct.sources, ranked, translations, self._batches)
         translated = dict(zip(texts, translations, strict=True))
-        return [translated.get(text, BLANK) for text in sentences]
+        return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
 
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None

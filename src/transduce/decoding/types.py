@@ -69,7 +69,7 @@ class Translation:
     links: tuple[Link, ...] = ()  # only with `align`
 
 
-BLANK = Translation("", 0.0, ())
+BLANK_TRANSLATION = Translation("", 0.0, ())
 
 
 class Scored(NamedTuple):
@@ -184,7 +184,11 @@ class Engine(Protocol):
         ...
 
 
-PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary", "positions": "search it"}
+FEATURE_PURPOSES: dict[Feature, str] = {
+    "attention": "align words",
+    "constraints": "obey a glossary",
+    "positions": "search it",
+}
 
 
 def engine_with(feature: Feature, engine: Engine, fallback: Callable[[], Engine] | None) -> Engine:
@@ -193,7 +197,7 @@ def engine_with(feature: Feature, engine: Engine, fallback: Callable[[], Engine]
         return engine
     other = fallback() if fallback else engine
     if feature not in other.supports:
-        raise UserError(f"{other.name} can't {PURPOSES[feature]} with this model.")
+        raise UserError(f"{other.name} can't {FEATURE_PURPOSES[feature]} with this model.")
     return other
 
 
@@ -213,3 +217,8 @@ class ModelToOpen(NamedTuple):
     device: "torch.device | str | None" = None  # None: the GPU if there is one
     threads: int = 0  # of the CPU; 0: as many as the engine chooses
     required: bool = False  # the user has named this engine
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
+    return ((5 + length) / 6) ** alpha

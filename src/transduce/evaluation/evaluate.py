@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from transduce.config.schema import DecodeConfig, RunConfig
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, perplexity

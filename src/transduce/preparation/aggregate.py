@@ -22,9 +22,9 @@ from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
 from transduce.text.pairs import Pair, read_pairs
 from transduce.text.placeholder_tokens import tokenized_pairs
 from transduce.text.plain import suffixes
-from transduce.text.rules import DUPLICATE, PLACEHOLDERS
+from transduce.text.rules import DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
-from transduce.tokens.learning import MAX_SENTENCES
+from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 
 SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
@@ -62,7 +62,7 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
     """Learn the vocabulary from the pairs to train on."""
     kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
-    every = max(1, kept // (SAMPLE_FACTOR * MAX_SENTENCES))
+    every = max(1, kept // (SAMPLE_FACTOR * MAX_LEARNING_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # a tree to translate may be longer than any of these
@@ -127,7 +127,7 @@ def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleanin
     for staged in parts:
         cleaning.read += staged.read
         pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}
-        pairs[PLACEHOLDERS] = np.flatnonzero(staged.parts == Part.PLACEHOLDERS_DIFFER)
+        pairs[PLACEHOLDERS_DIFFER] = np.flatnonzero(staged.parts == Part.PLACEHOLDERS_DIFFER)
         _count(staged, pairs, cleaning)
 
 

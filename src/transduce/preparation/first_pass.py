@@ -28,7 +28,7 @@ from transduce.tokens.tokenizer import Tokenizer
 def check_corpora(data: DataConfig) -> None:
     """Raise UserError for corpora that can't be prepared, before anything is read."""
     if not data.corpora:
-        raise UserError("There is nothing to train on: give --train with two text files or one bilingual file.")
+        raise UserError("There is nothing to train on: name two text files or one bilingual file.")
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")

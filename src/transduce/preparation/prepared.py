@@ -22,7 +22,7 @@ from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import TokenStore
 from transduce.tokens.tokenizer import Tokenizer
 
-FACTS, VALID, LEFT_OUT = "preparation.json", "valid.jsonl", "left-out.jsonl"
+FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
     *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
     *("data.deduplicate", "data.rules", "data.holdout"),
@@ -59,7 +59,7 @@ class Prepared:
 
     def valid(self) -> list[Pair]:
         """The pairs to validate on."""
-        return list(read_pairs([str(self.folder / VALID)])) if (self.folder / VALID).stat().st_size else []
+        return list(read_pairs([str(self.folder / VALID_FILE)])) if (self.folder / VALID_FILE).stat().st_size else []
 
     def origin(self, index: int) -> str:
         """File and line of a pair."""
@@ -69,7 +69,7 @@ class Prepared:
 
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether the files of a corpus are a folder that `prepare` wrote."""
-    return len(files) == 1 and (Path(files[0]) / FACTS).is_file()
+    return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
 
 
 def open_prepared(folder: Path) -> Prepared:
@@ -83,9 +83,9 @@ def open_prepared(folder: Path) -> Prepared:
 def read_facts(folder: Path) -> Facts:
     """What a preparation did; raises UserError if the file is damaged."""
     try:
-        return Facts(**json.loads((folder / FACTS).read_bytes()))
+        return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
-        raise UserError(f"{folder / FACTS} is damaged; prepare the corpus again.") from None
+        raise UserError(f"{folder / FACTS_FILE} is damaged; prepare the corpus again.") from None
 
 
 def store_path(folder: Path, corpus: int) -> Path:
@@ -95,7 +95,7 @@ def store_path(folder: Path, corpus: int) -> Path:
 
 def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
     """Write the pairs to validate on."""
-    _write_lines(folder / VALID, ({"source": pair.source, "target": pair.target} for pair in held_out))
+    _write_lines(folder / VALID_FILE, ({"source": pair.source, "target": pair.target} for pair in held_out))
 
 
 def write_facts(
@@ -128,9 +128,11 @@ def write_facts(
     )
     if not facts.pairs:
         raise nothing_left(data, cleaning)
-    (folder / FACTS).write_text(json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8")
+    (folder / FACTS_FILE).write_text(
+        json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"
+    )
     _write_lines(
-        folder / LEFT_OUT,
+        folder / LEFT_OUT_FILE,
         ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
     )
 
@@ -139,7 +141,7 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     """The error for a corpus without pairs to train on."""
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
-        return UserError(f"The corpus is empty: {files} holds no lines; check that --train names the right files.")
+        return UserError(f"The corpus is empty: {files} holds no lines; check that this is the right corpus.")
     return UserError(f"Nothing is left to train on of {files}: {'; '.join(cleaning.sentences())}.")
 
 

@@ -27,7 +27,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.tokens.packed import map_file
 
 INDEX = "staged.json"
-BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
+STAGED_BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
 COLUMNS = ("files", "lines", "exact", "near", "sentences", "parts")
 
 Parts = NDArray[np.int8]
@@ -169,8 +169,8 @@ class StagingWriter:
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
         """Write pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
-        for start in range(0, len(pairs), BLOCK_PAIRS):
-            block = slice(start, start + BLOCK_PAIRS)
+        for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
+            block = slice(start, start + STAGED_BLOCK_PAIRS)
             self._append_block(pairs[block], parts[block], {name: column[block] for name, column in hashes.items()})
 
     def _append_block(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:

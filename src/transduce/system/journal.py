@@ -39,8 +39,9 @@ class Journal:
 
         tensorboard: also write the numbers as TensorBoard event files, into `tensorboard/` beside `path`.
         """
-        self._file = path.open("ab")
-        self._writer = open_tensorboard(path.parent / "tensorboard") if tensorboard else None
+        self._path, self._file = path, path.open("ab")
+        self._tensorboard = path.parent / "tensorboard" if tensorboard else None
+        self._writer: Any = None
         self.truncate(_whole_lines(path))
 
     @property
@@ -53,23 +54,39 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
         self._file.truncate(min(size, self._file.tell()))  # a power failure may have left less than was written
         self._file.seek(0, os.SEEK_END)
+        if self._tensorboard:
+            self._rewrite_tensorboard(self._tensorboard)
 
     def write(self, event: str, **values: Value) -> None:
         """Append one event; numbers that JSON does not know (nan, inf) become null."""
         plain = {name: None if _is_unwritable(value) else value for name, value in values.items()}
-        line = json.dumps({"event": event, "time": round(time.time(), 3), **plain}, ensure_ascii=False, allow_nan=False)
-        self._file.write(line.encode() + b"\n")
+        record = {"event": event, "time": round(time.time(), 3), **plain}
+        self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         self._file.flush()
-        if self._writer:
-            for name, value in plain.items():
-                if name != "step" and isinstance(value, (int, float)):
-                    self._writer.add_scalar(f"{event}/{name}", value, values.get("step"))
+        self._add_scalars(record)
 
     def close(self) -> None:
         """Close the files."""
         self._file.close()
         if self._writer:
             self._writer.close()
+
+    def _rewrite_tensorboard(self, folder: Path) -> None:
+        """Replace the event files by one with the journal's events: points after a checkpoint must not stay."""
+        if self._writer:
+            self._writer.close()
+        for file in folder.glob("events.out.tfevents.*"):
+            file.unlink()
+        self._writer = open_tensorboard(folder)
+        for record in read_events(self._path):
+            self._add_scalars(record)
+
+    def _add_scalars(self, record: Event) -> None:
+        """The numbers of an event for TensorBoard."""
+        if self._writer:
+            for name, value in record.items():
+                if name not in ("event", "time", "step") and isinstance(value, (int, float)):
+                    self._writer.add_scalar(f"{record['event']}/{name}", value, record.get("step"), record["time"])
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +96,7 @@ class Journal:
 
 
 class NoJournal(Journal):
-    """The journal of a process that helps another one, which keeps it."""
+    """No-op journal for ranks other than 0."""
 
     size = 0
 

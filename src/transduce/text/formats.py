@@ -93,6 +93,10 @@ FILE_FORMATS = {
 }
 
 
+# The suffixes of files that `transduce translate` takes for documents; other files are lines.
+DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if form.is_document)
+
+
 def format_of(file: str) -> Format:
     """The format that the suffix of a file's name stands for, compressed or not; one without readers if unknown."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())

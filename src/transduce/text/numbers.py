@@ -52,5 +52,7 @@ def _may_agree(number: str, other: str) -> bool:
     short, long = sorted((number, other), key=len)
     if len(short) == 2 and len(long) == 4 and long.endswith(short):
         return True
+    if len(long) > 2:  # also of codes that are too long for int()
+        return False
     hours = int(number), int(other)
-    return len(long) <= 2 and abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS
+    return abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS

@@ -14,7 +14,7 @@ from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.placeholders import Mark, Masked, Patch, mask, weave
-from transduce.text.rules import PLACEHOLDERS
+from transduce.text.rules import PLACEHOLDERS_DIFFER
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
 PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # shows the kind of a placeholder
@@ -31,7 +31,7 @@ def tokenized_pairs(pairs: Iterable[Pair], report: Cleaning) -> Iterator[Pair]:
     for pair in pairs:
         texts = with_shared_tokens(pair.source, pair.target)
         if texts is None:
-            report.count(PLACEHOLDERS, pair.origin)
+            report.count(PLACEHOLDERS_DIFFER, pair.origin)
         else:
             yield Pair(*texts, pair.origin)
 

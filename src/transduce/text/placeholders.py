@@ -14,19 +14,7 @@ from typing import Literal, NamedTuple
 
 from transduce.text.inline import MARKUP_BLANKS, Event, events
 
-CLOSING_QUOTES = {
-    '"': '"',
-    "'": "'",
-    "(": ")",
-    "[": "]",
-    "<": ">",
-    "«": "»",
-    "»": "«",
-    "“": "”",
-    "„": "“",
-    "‘": "’",
-    "‚": "‘",
-}
+CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening one
 BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters that a blank follows
 BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings that a blank precedes
 MAX_WORD_CHARACTERS = 60  # of an element that is one word, because it holds only placeholders

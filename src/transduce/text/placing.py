@@ -177,7 +177,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The wanted span, or the next word if other pairs cover it; an empty span if there is none."""
+        """The wanted span, or the next word if other pairs cover it; an empty span if no word is left."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True

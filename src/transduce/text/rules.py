@@ -22,8 +22,8 @@ MORE_RULES = "transduce.wings.rules.more_rules:MoreRules"  # checks the rules th
 EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source-language", "target-language"
-MISALIGNED, NUMBERS, PLACEHOLDERS, TEST = "misaligned", "numbers", "placeholders", "test"
-BROKEN_OFF, JOINED, LENGTH = "broken-off", "joined", "length"
+MISALIGNED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, IN_TEST_SET = "misaligned", "numbers", "placeholders", "test"
+BROKEN_OFF, JOINED, UNUSUAL_LENGTH = "broken-off", "joined", "length"
 DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in the order in which they apply: a pair is left out by the first one that it breaks
     EMPTY: "a blank side",
@@ -39,10 +39,10 @@ MEANINGS = {  # in the order in which they apply: a pair is left out by the firs
     MISALIGNED: "a line in a range whose translations stand on other lines",
     BROKEN_OFF: "a side that is too short and breaks off before its sentence ends",
     JOINED: "extra sentences on one side",
-    LENGTH: "a length ratio very unlike that of other pairs",
-    NUMBERS: "numbers that contradict each other",
-    PLACEHOLDERS: "placeholders, tags or addresses that differ between the sides",
-    TEST: "a sentence that is in the test set",
+    UNUSUAL_LENGTH: "a length ratio very unlike that of other pairs",
+    NUMBERS_DISAGREE: "numbers that contradict each other",
+    PLACEHOLDERS_DIFFER: "placeholders, tags or addresses that differ between the sides",
+    IN_TEST_SET: "a sentence that is in the test set",
     DUPLICATE: "the repetition of an earlier pair",
     NEAR_DUPLICATE: "the repetition of an earlier pair but for case, punctuation and digits",
 }

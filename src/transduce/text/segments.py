@@ -52,15 +52,15 @@ def join(separators: Sequence[str], sentences: Sequence[str]) -> str:
     return "".join(chain.from_iterable(zip(separators, [*sentences, ""], strict=True)))
 
 
-def shorten(sentence: str, lengths: Callable[[Sequence[str]], Sequence[int]], longest: int) -> Segments:
-    """Cut a sentence without blanks at its edges into parts of at most `longest`, as `lengths` measures them.
+def shorten(sentence: str, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> Segments:
+    """Cut a sentence without blanks at its edges into parts of at most `max_length`, as `lengths` measures them.
 
     A part that is too long is cut near its middle: at the end of a clause, else at a blank, else anywhere. A single
     character is not cut, whatever its length.
     """
     parts, separators = [sentence], ["", ""]
     while True:
-        too_long = [i for i, length in enumerate(lengths(parts)) if length > longest and len(parts[i]) > 1]
+        too_long = [i for i, length in enumerate(lengths(parts)) if length > max_length and len(parts[i]) > 1]
         if not too_long:
             return Segments(parts, separators)
         for i in reversed(too_long):

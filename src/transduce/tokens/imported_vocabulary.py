@@ -14,7 +14,10 @@ from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.vocabulary import SPACE
 from transduce.tokens.word_cache import Rows, pack
 
-CODE, CODE_END = ">>", "<<"  # around the target language, at the start of a source of a multilingual model
+LANGUAGE_CODE_START, LANGUAGE_CODE_END = (
+    ">>",
+    "<<",
+)  # around the target language, at the start of a source of a multilingual model
 
 
 class ImportedVocabulary:
@@ -63,10 +66,10 @@ class ImportedVocabulary:
 
 def is_code(piece: str) -> bool:
     """Whether a piece names the target language."""
-    return piece.startswith(CODE) and piece.endswith(CODE_END)
+    return piece.startswith(LANGUAGE_CODE_START) and piece.endswith(LANGUAGE_CODE_END)
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
     """The language code at the start of a text, if it is one of the pieces, and the rest."""
-    end = text.find(CODE_END) + len(CODE_END)
-    return ([text[:end]], text[end:]) if text.startswith(CODE) and text[:end] in pieces else ([], text)
+    end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
+    return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

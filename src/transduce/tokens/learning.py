@@ -15,7 +15,7 @@ from transduce.tokens.vocabulary import SPACE
 
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece skips lines with some of these when it learns
 CHARACTER_COVERAGE = 0.9999  # share of the corpus whose characters get pieces; the others are spelled in bytes
-MAX_SENTENCES = 2_000_000  # more don't change a vocabulary, and need memory
+MAX_LEARNING_SENTENCES = 2_000_000  # more don't change a vocabulary, and need memory
 MAX_LINE_CHARACTERS = 4000  # longer lines are split, for SentencePiece skips them or fails on them
 BYTES = 256
 TRAINING_THREADS = 16  # fixed, as sums in unigram training depend on the number of threads
@@ -74,9 +74,9 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
 
 
 def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
-    """At most MAX_SENTENCES evenly spaced texts of all sides, in parts of at most MAX_LINE_CHARACTERS."""
+    """At most MAX_LEARNING_SENTENCES evenly spaced texts of all sides, in parts of at most MAX_LINE_CHARACTERS."""
     for texts in sides:
-        stride = -(-len(texts) * len(sides) // MAX_SENTENCES) or 1
+        stride = -(-len(texts) * len(sides) // MAX_LEARNING_SENTENCES) or 1
         for text in islice(texts, 0, None, stride):
             for start in range(0, len(text), MAX_LINE_CHARACTERS):
                 yield text[start : start + MAX_LINE_CHARACTERS]

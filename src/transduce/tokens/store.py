@@ -24,7 +24,7 @@ from transduce.tokens.packed import PackedWriter, map_file
 from transduce.tokens.provenance import Origins, OriginWriter
 from transduce.tokens.word_cache import Rows
 
-FORMAT = 2  # of a store; another one is refused
+STORE_FORMAT = 2  # of a store; another one is refused
 HEADER = "store.json"
 STRIDE = 64  # sentences between two stored starts
 NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # in the header
@@ -59,7 +59,7 @@ def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
             target.append(block.target)
             origins.append(block.files, block.lines)
         types = [source.ids.type, target.ids.type, source.lengths.type, target.lengths.type]
-        header = {"format": FORMAT, **dict(zip(NUMBER_TYPES, types, strict=True))}
+        header = {"format": STORE_FORMAT, **dict(zip(NUMBER_TYPES, types, strict=True))}
         (aside / HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
 
@@ -170,15 +170,15 @@ def _read_header(folder: Path) -> dict[str, str]:
     try:
         header = json.loads(path.read_bytes())
         version = header["format"]
-        if version == FORMAT:
+        if version == STORE_FORMAT:
             types = {name: header[name] for name in NUMBER_TYPES}
             is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
     except (OSError, ValueError, LookupError, TypeError):
         raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
-    if version != FORMAT:
+    if version != STORE_FORMAT:
         raise UserError(
-            f"{path} has format {version}, this transduce reads format {FORMAT}: prepare {folder} again with this "
-            "version, or install the one that wrote it."
+            f"{path} has format {version}, this transduce reads format {STORE_FORMAT}. Prepare {folder} again with "
+            "this version, or install the one that wrote it."
         )
     if not is_known:
         raise UserError(f"{path} is damaged: it names unknown types of numbers; prepare {folder} again.")

@@ -1,4 +1,4 @@
-"""Before the first update: how large a micro-batch memory allows, and how long an update will take."""
+"""A trial before the first update: the largest micro-batch that fits into memory, and the time of an update."""
 
 import contextlib
 import dataclasses
@@ -19,39 +19,39 @@ from transduce.tokens.mixture import Mixture
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.update import forward
 
-with contextlib.suppress(ImportError):  # Windows has none
+with contextlib.suppress(ImportError):  # missing on Windows
     import resource
 
-CPU_CELLS = 4096  # larger micro-batches gain nothing on a CPU
-SHARE = 0.6  # of the free memory that a micro-batch may take
-TIMED = 3  # updates
+MAX_CPU_TOKENS = 4096  # per side; larger micro-batches gain nothing on a CPU
+MEMORY_SHARE = 0.6  # of the free memory, for a micro-batch
+TIMED_UPDATES = 3
 
 
-class Rehearsal(NamedTuple):
-    """What was found out; the weights are as before."""
+class Trial(NamedTuple):
+    """What the trial measured."""
 
-    accumulate: int  # micro-batches of an update
-    updates_per_epoch: int  # reckoned from the first block, where there are several
-    seconds_per_update: float  # infinite if it was not tried
+    accumulate: int  # micro-batches per update
+    updates_per_epoch: int  # extrapolated from the first block if there are several
+    seconds_per_update: float  # infinite if it was not measured
 
 
-def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Rehearsal:
-    """Find train.accumulate by trying the worst batch of the corpus, unless it is given, and time a few updates.
+def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
+    """Choose train.accumulate, unless it is set, by trying the largest batch of the corpus; time a few updates.
 
-    It is a multiple of the ranks, each of which has as many micro-batches to compute. One process can't try a model
-    that needs several: micro-batches of a sharded one are small enough for a CPU.
-    Raises UserError if a single sentence does not fit the budget or the memory.
+    train.accumulate is a multiple of the ranks, so that each computes equally many micro-batches. A sharded model may
+    need several processes, so this one can't try it: its micro-batches are as small as on a CPU. The weights do not
+    change. Raises UserError if a single sentence does not fit into a micro-batch.
     """
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
-    least = -(-config.data.max_tokens // CPU_CELLS) if sharded or device.type == "cpu" else 1
+    least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
     accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
     while True:
         budget = -(-config.data.max_tokens // accumulate)
         if longest > budget:
             raise UserError(
-                f"A sentence of {longest} tokens does not fit a micro-batch of {budget}: raise data.max_tokens, lower "
-                "data.max_length or set a smaller train.accumulate."
+                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget}: raise data.max_tokens, "
+                "lower data.max_length or set a smaller train.accumulate."
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         if not plan:
@@ -62,14 +62,14 @@ def rehearse(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.dev
         if config.train.accumulate or sharded or _fits(model, data, worst, config, device):
             break
         accumulate *= 2
-    trial = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
+    trial_config = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(len(batch) for batches in plan for batch in batches))
-    seconds = math.inf if sharded else _seconds(model, data, plan, trial, device, ranks)
-    return Rehearsal(accumulate, per_epoch, seconds)
+    seconds = math.inf if sharded else _seconds(model, data, plan, trial_config, device, ranks)
+    return Trial(accumulate, per_epoch, seconds)
 
 
 def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, device: torch.device) -> bool:
-    """Whether forward and backward of the worst batch leave memory to spare."""
+    """Whether forward and backward of the largest batch leave a reserve of memory."""
     if device.type == "cuda":
         try:
             _try(model, data, worst, config, device)
@@ -80,11 +80,12 @@ def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, devi
     free = free_memory()
     if free == math.inf:
         return True
-    quarter = worst[: max(1, len(worst) // 4)]  # a CPU has no second chance: the system ends who takes too much
+    # An OOM kill can't be caught: extrapolate from a quarter.
+    quarter = worst[: max(1, len(worst) // 4)]
     before = _peak_bytes()
     _try(model, data, quarter, config, device)
     needed = (_peak_bytes() - before) * len(worst) / len(quarter)
-    if needed > SHARE * free:
+    if needed > MEMORY_SHARE * free:
         return False
     _try(model, data, worst, config, device)
     return True
@@ -98,12 +99,12 @@ def _seconds(
     device: torch.device,
     ranks: Ranks,
 ) -> float:
-    """Of one update, from this rank's share of a few spread over the plan, the first of them not counted."""
+    """Seconds of one update: the mean of this rank's share of a few updates, after one that is not counted."""
     times = []
-    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED)][:TIMED]]:
+    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()
-        for turn in ranks.turns(len(batches)):
-            _try(model, data, batches[turn.place], config, device)
+        for slot in ranks.slots(len(batches)):
+            _try(model, data, batches[slot.index], config, device)
         times.append(time.perf_counter() - began)
     return sum(times[1:]) / len(times[1:])
 
@@ -123,5 +124,5 @@ def _cells(data: Mixture, batch: Indices) -> int:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process ever had; asked for on Linux only."""
+    """The peak memory of this process; only Linux reports it in kilobytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimiser and where training stands, as folders written whole or not at all."""
+"""Checkpoints: weights, optimizer state and position of a training, as folders that are written atomically."""
 
 import dataclasses
 import json
@@ -13,30 +13,31 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from transduce.model.build import load_weights
-from transduce.model_folder import CHECKPOINT, step_of
+from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
-from transduce.training.distributed import ALONE, Ranks, part, whole
+from transduce.training.distributed import ALONE, Ranks
+from transduce.training.parallel import full_tensor, shard_like
 
-WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 
 @dataclass
 class TrainState:
-    """Where training stands; with the weights and the optimiser's state, all that the next update depends on."""
+    """The position of a training: with weights and optimizer state, everything that the next update depends on."""
 
     step: int = 0  # updates made
     epoch: int = 0
-    block: int = 0  # blocks of this epoch that are done
-    position: int = 0  # updates of this block made
+    block: int = 0  # finished blocks of this epoch
+    position: int = 0  # updates made in this block
     tokens_seen: int = 0  # target tokens
-    seconds: float = 0.0  # of training, over all starts, validation counted
+    seconds: float = 0.0  # of training and validation, over all starts
     best: float | None = None  # lowest perplexity in validation
     best_step: int = 0
-    stale: int = 0  # validations since the best
+    stale: int = 0  # validations since the best one
     skipped: int = 0  # updates in a row whose loss or gradient was not finite
-    journal_size: int = 0  # bytes of the journal that belong to this state
-    loss: float = 0.0  # sums since the last line of the journal
+    journal_size: int = 0  # bytes of the journal at this state
+    loss: float = 0.0  # sums since the last journal line
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
@@ -45,26 +46,29 @@ class TrainState:
 def save_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
 ) -> Path:
-    """Write folder/step-00001234; an identical one that is already there is left as it is.
+    """Write folder/step-00001234, unless it exists.
 
-    All ranks must call it; rank 0 writes, the others are back when it has, having helped to gather what is sharded.
+    Collective call: rank 0 writes; the others help to gather sharded tensors and return when it has written.
     """
     path = folder / f"step-{state.step:08d}"
     if ranks.agree(path.exists()):
         return path
-    weights, moments = _gathered(model.state_dict(), ranks), _gathered(_optimizer_tensors(model, optimizer), ranks)
+    weights, moments = (
+        _full_tensors(model.state_dict(), ranks),
+        _full_tensors(_optimizer_tensors(model, optimizer), ranks),
+    )
     if ranks.first:
         needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
-        with write_folder(path, needed) as aside:
-            save_file(weights, aside / WEIGHTS)
-            save_file(moments, aside / OPTIMIZER)
-            (aside / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
+        with write_folder(path, needed) as staging:
+            save_file(weights, staging / WEIGHTS)
+            save_file(moments, staging / OPTIMIZER)
+            (staging / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
     ranks.agree(None)
     return path
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> TrainState:
-    """Restore what `save_checkpoint` wrote, hashes checked; raises UserError that names a damaged file."""
+    """Restore what `save_checkpoint` wrote and check its hashes; raises UserError that names a damaged file."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
     if optimizer is not None:
@@ -72,33 +76,28 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
 
 
-def checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints below `folder`, oldest first, whole or damaged."""
-    return sorted(folder.glob(CHECKPOINT))
-
-
 def regular(folder: Path, save_every: int) -> list[Path]:
-    """The checkpoints that an uninterrupted training would have: a multiple of `save_every`, and the last of all."""
-    found = checkpoints(folder)
-    return [path for path in found if step_of(path) % save_every == 0 or path == found[-1]]
+    """The checkpoints that an uninterrupted training would have: at multiples of `save_every`, and the last one."""
+    paths = checkpoints_in(folder)
+    return [path for path in paths if step_of(path) % save_every == 0 or path == paths[-1]]
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
     """Delete all but the newest `keep_last` regular checkpoints and the best one."""
     kept = regular(folder, save_every)[-keep_last:]
-    for path in checkpoints(folder):
+    for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:
             shutil.rmtree(path)
 
 
-def _gathered(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """The tensors as rank 0 writes them, whole and on the CPU; other ranks only take part."""
-    found = {}
+def _full_tensors(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """The full tensors on the CPU of rank 0 (collective call); other ranks get nothing."""
+    full = {}
     for name, tensor in tensors.items():
-        value = whole(tensor.detach())
+        value = full_tensor(tensor.detach())
         if ranks.first:
-            found[name] = value.cpu().contiguous()
-    return found
+            full[name] = value.cpu().contiguous()
+    return full
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -113,12 +112,12 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     numbers = {name: number for number, (name, _) in enumerate(model.named_parameters())}
-    learnt = [weight for group in optimizer.param_groups for weight in group["params"]]  # which may be sharded
+    parameters = [weight for group in optimizer.param_groups for weight in group["params"]]  # may be sharded
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
         if weight not in numbers:
-            raise UserError(f"The optimiser's state does not fit the model: it knows '{weight}'.")
-        own = learnt[numbers[weight]]
-        state.setdefault(numbers[weight], {})[key] = part(value, own) if value.shape == own.shape else value
+            raise UserError(f"The optimizer state does not fit the model: it has '{weight}'.")
+        own = parameters[numbers[weight]]
+        state.setdefault(numbers[weight], {})[key] = shard_like(value, own) if value.shape == own.shape else value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,65 +1,68 @@
-"""One training by several processes, which torchrun or a cluster starts: ranks 0 to world - 1.
+"""One training by several processes that torchrun or a cluster starts: ranks 0 to world - 1.
 
-All ranks know the plan of an update's micro-batches; rank r computes those at the places r, r + world, … of it. Their
-gradients are summed by an engine of PyTorch: DDP, or FSDP2 where weights and the optimiser's state are sharded. What
-must not be done twice (preparing, validating, writing) is done by rank 0, and the others wait for it in `agree`.
+All ranks plan the same micro-batches of an update; rank r computes micro-batches r, r + world, … of it. `parallel.py`
+averages their gradients. Rank 0 alone prepares, validates and writes; the others wait for it in `agree`.
 
-Alone, none of this is there: no process group, no wrapper, nothing of torch.distributed that is called.
+A single process calls nothing of torch.distributed.
 """
 
-import copy
 import datetime
 import json
 import os
 import socket
-import warnings
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
-from torch import Tensor, nn
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from transduce.system.errors import UserError
-from transduce.system.journal import silence
+from transduce.system.journal import say, silence
 from transduce.system.machine import cores
-from transduce.training.failure_detector import JOIN, Knock, Lifeline, Listener, arrive, call, number
+from transduce.training.failure_detector import FailureDetector
 
-SUM = datetime.timedelta(seconds=JOIN)  # for a sum of gradients, too
-MEETING = "transduce: rank 0"
-FOR_EVER = datetime.timedelta(days=365)  # while rank 0 works alone; a rank that ends in the meantime ends all
+JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
+TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
+STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the address may be that of a rank 0 that died
+NOTICE_SECONDS = 20.0  # of waiting before a line names the missing rank
+ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
+AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; the failure detector ends it
 
-Module = TypeVar("Module", bound=nn.Module)
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
 
 
-class Turn(NamedTuple):
-    """A pass of one rank through the model."""
+@dataclass(frozen=True)
+class Slot:
+    """A forward and backward pass of one rank."""
 
-    place: int  # of the micro-batch in its update
-    counts: bool  # False: another rank's, computed along, so that all ranks make as many passes and none waits
+    index: int  # of the micro-batch in its update
+    is_dummy: bool  # dummy pass, so that all ranks run equally many
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Who this process is among those of a training, and how they come to the same figures."""
+    """The number of this process among those of a training, and how they exchange values."""
 
     rank: int = 0
     world: int = 1
     local_rank: int = 0  # on this machine
     local_world: int = 1
-    waiting: Any = None  # the process group in which others wait for rank 0
+    agree_group: Any = None  # process group without a timeout
 
     @property
     def first(self) -> bool:
-        """Whether this process prepares, validates, writes and speaks."""
+        """Whether this process prepares, validates, writes and prints."""
         return self.rank == 0
 
-    def turns(self, count: int) -> list[Turn]:
-        """What this rank computes of an update of `count` micro-batches: as many passes on every rank."""
-        places = range(self.rank, self.rank + -(-count // self.world) * self.world, self.world)
-        return [Turn(place, True) if place < count else Turn(0, False) for place in places]
+    def slots(self, count: int) -> list[Slot]:
+        """What this rank computes of an update of `count` micro-batches; all ranks have equally many slots."""
+        indices = range(self.rank, self.rank + -(-count // self.world) * self.world, self.world)
+        return [Slot(index, False) if index < count else Slot(0, True) for index in indices]
 
     def device(self) -> torch.device:
         """The GPU of this process, or the CPU; raises UserError if there are more processes than GPUs."""
@@ -67,25 +70,24 @@ class Ranks:
             return torch.device("cpu")
         if self.world == 1:
             return torch.device("cuda")
-        if self.local_world > (found := torch.cuda.device_count()):
-            raise UserError(f"{self.local_world} processes were started for {found} GPUs: --nproc-per-node {found}.")
+        gpus = torch.cuda.device_count()
+        if self.local_world > gpus:
+            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start {gpus} a machine.")
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
         return device
 
     def threads(self, wanted: int) -> int:
-        """CPU threads of this process: as wanted (0: all), but the processes of a machine share its cores."""
+        """CPU threads of this process (wanted = 0: all); the processes of a machine share its cores."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
         return min(wanted or share, share)
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all ranks of a tensor on the CPU."""
+        """The sum of a CPU tensor over all ranks."""
         if self.world == 1:
             return values
-        import torch.distributed as dist
-
         total = values.double()
         dist.all_reduce(total)
         return total
@@ -94,212 +96,146 @@ class Ranks:
         """The highest number that any rank has."""
         if self.world == 1:
             return number
-        import torch.distributed as dist
-
-        found = torch.tensor(number)
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return int(found)
+        highest = torch.tensor(number)
+        dist.all_reduce(highest, dist.ReduceOp.MAX)
+        return int(highest)
 
     def agree(self, value: Plain) -> Plain:
-        """What rank 0 has, on every rank; those wait, however long it takes."""
+        """Rank 0's value, on every rank; the others wait for it without a timeout."""
         if self.world == 1:
             return value
-        import torch.distributed as dist
-
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
         size = torch.tensor(len(content))
-        dist.broadcast(size, 0, group=self.waiting)
+        dist.broadcast(size, 0, group=self.agree_group)
         content = content if self.first else torch.empty(int(size), dtype=torch.uint8)
-        dist.broadcast(content, 0, group=self.waiting)
+        dist.broadcast(content, 0, group=self.agree_group)
         return cast(Plain, json.loads(bytes(content.tolist())))
-
-    def wrap(self, model: nn.Module, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-        """What learns in the place of `model`: itself, the same with gradients summed, or a sharded copy.
-
-        sparse: some weights may have no gradient in an update.
-        """
-        if self.world == 1:
-            return model
-        if shard:
-            return _sharded(copy.deepcopy(model), self.world, device)
-        from torch.nn.parallel import DistributedDataParallel
-
-        learner = DistributedDataParallel(
-            model,
-            device_ids=[device] if device.type == "cuda" else None,
-            gradient_as_bucket_view=True,
-            find_unused_parameters=sparse,
-        )
-        learner.broadcast_buffers = False  # tables that every rank computes; as an argument it is deprecated
-        return learner
 
 
 ALONE = Ranks()
 
 
 @contextmanager
-def joined(arrival: Listener | Knock | None = None) -> Iterator[Ranks]:
-    """The ranks that the environment speaks of (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
+def init_distributed() -> Iterator[Ranks]:
+    """The ranks that the environment describes (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
 
-    Only rank 0 speaks to people. If the block raises, or this process dies, all ranks end and say why.
-    arrival: what `arrive` has given, if it has been called already.
+    Only rank 0 prints. If the block raises, or this process dies, all ranks end and print why.
     """
-    if number("WORLD_SIZE", 1) == 1:
+    if environment_number("WORLD_SIZE", 1) == 1:
         yield ALONE
         return
-    import torch.distributed as dist
-
-    ranks, lifeline = _join(arrival or arrive())
+    ranks, detector = _join()
     silence(not ranks.first)
     try:
         yield ranks
-        ranks.agree(None)  # nobody leaves before rank 0 is done
+        ranks.agree(None)  # the others stay until rank 0 is done
     except BaseException as error:
-        lifeline.fail(error)
+        detector.fail(error)
         raise
-    lifeline.close()
+    detector.close()
     dist.destroy_process_group()
 
 
 def is_first() -> bool:
     """Whether this process is rank 0, or alone."""
-    return number("WORLD_SIZE", 1) == 1 or number("RANK") == 0
+    return environment_number("WORLD_SIZE", 1) == 1 or environment_number("RANK") == 0
 
 
-def refuse_several(command: str) -> None:
-    """Raise UserError where torchrun has started several processes of a command that does not share its work."""
-    if number("WORLD_SIZE", 1) > 1:
+def check_single_process(command: str) -> None:
+    """Raise UserError if torchrun started several processes of a command that does not share its work."""
+    if environment_number("WORLD_SIZE", 1) > 1:
         raise UserError(f"torchrun is for `transduce train`; {command} is one process, start it without.")
 
 
-def passing(learner: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """Around each pass of an update, forward and backward: DDP sums the gradients of all in the last one."""
-    no_sync = getattr(learner, "no_sync", None)
-    return no_sync() if no_sync and not last else nullcontext()
+def environment_number(name: str, default: int | None = None) -> int:
+    """A number of the environment; raises UserError if it is missing and has no default."""
+    text = os.environ.get(name, "")
+    if not text and default is not None:
+        return default
+    if not text.isdecimal():
+        raise UserError(
+            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
+            "or unset WORLD_SIZE."
+        )
+    return int(text)
 
 
-def unwrapped(learner: nn.Module) -> nn.Module:
-    """The module whose weights are learnt, by their own names."""
-    from torch.nn.parallel import DistributedDataParallel
-
-    return learner.module if isinstance(learner, DistributedDataParallel) else learner
-
-
-def whole(value: Tensor) -> Tensor:
-    """A tensor of which every rank may have a part only; then all ranks must ask for it."""
-    gather = getattr(value, "full_tensor", None)
-    return gather() if gather else value
-
-
-def part(value: Tensor, like: Tensor) -> Tensor:
-    """This rank's part of a whole tensor, if `like` is sharded."""
-    if not hasattr(like, "placements"):
-        return value
-    from torch.distributed.tensor import DTensor, distribute_tensor
-
-    assert isinstance(like, DTensor)
-    mesh = like.device_mesh
-    return distribute_tensor(value.to(mesh.device_type), mesh, like.placements, src_data_rank=None)
-
-
-@torch.no_grad()
-def spread(model: nn.Module, learner: nn.Module, ranks: Ranks) -> None:
-    """Give a sharded learner the weights of the whole model, which only rank 0 keeps."""
-    if not is_sharded(learner):
-        return
-    for own, weight in zip(learner.parameters(), model.parameters(), strict=True):
-        own.copy_(part(weight, own))
-    if not ranks.first:
-        model.to_empty(device="meta")
-
-
-@contextmanager
-def gathered(learner: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
-    """The whole model with the learner's weights; of a sharded one on rank 0 only, and on the device for the block."""
-    if not is_sharded(learner):
-        yield model
-        return
-    with torch.no_grad():
-        for own, weight in zip(learner.parameters(), model.parameters(), strict=True):
-            value = whole(own)
-            if ranks.first:
-                weight.copy_(value)
-    if ranks.first:
-        model.to(device)
-    yield model
-    if ranks.first:
-        model.to("cpu")
-
-
-def is_sharded(learner: nn.Module) -> bool:
-    """Whether every rank has a part of each weight only."""
-    return any(hasattr(weight, "placements") for weight in learner.parameters())
-
-
-def _sharded(model: nn.Module, world: int, device: torch.device) -> nn.Module:
-    """The model with each layer's weights sharded, and gathered while the layer computes."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    # Outputs are views, which nothing here writes into.
-    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
-    mesh = init_device_mesh(device.type, (world,))
-    for layer in model.get_submodule("decoder").children():
-        # The memory is projected by the encoding, before the layer itself is called.
-        attention = layer.get_submodule("source_attention")
-        fully_shard([attention.get_submodule("key"), attention.get_submodule("value")], mesh=mesh)
-        fully_shard(layer, mesh=mesh)
-    for layer in model.get_submodule("encoder").children():
-        fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    return model
-
-
-def _join(arrival: Listener | Knock | None) -> tuple[Ranks, Lifeline]:
-    """Meet the other ranks; raises UserError if they don't come."""
-    import torch.distributed as dist
-
-    rank, world, lifeline = number("RANK"), number("WORLD_SIZE"), None
+def _join() -> tuple[Ranks, FailureDetector]:
+    """Meet the other ranks; raises UserError if one is missing."""
+    rank, world = environment_number("RANK"), environment_number("WORLD_SIZE")
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        store, lifeline = _meet(rank, world, arrival)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=SUM)
-        waiting = dist.new_group(backend="gloo", timeout=FOR_EVER)
+        store = _store(rank)
+        names = _roll_call(store, rank, world)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=ALL_REDUCE_TIMEOUT)
+        agree_group = dist.new_group(backend="gloo", timeout=AGREE_TIMEOUT)
+        detector = FailureDetector(names, rank)
     except (RuntimeError, ValueError) as error:
-        failure = UserError(
+        raise UserError(
             f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
             "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
-        )
-        if lifeline:
-            lifeline.fail(failure)
-        raise failure from error
-    return Ranks(rank, world, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", world), waiting), lifeline
+        ) from error
+    local_rank, local_world = environment_number("LOCAL_RANK", rank), environment_number("LOCAL_WORLD_SIZE", world)
+    return Ranks(rank, world, local_rank, local_world, agree_group), detector
 
 
-def _meet(rank: int, world: int, arrival: Listener | Knock | None) -> tuple[Any, Lifeline]:
-    """A store that only the ranks of this start know, and a lifeline.
+def _store(rank: int) -> Any:
+    """The store in which the ranks meet, which rank 0 opens."""
+    address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
+    if port > 65535:
+        raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
+    timeout = datetime.timedelta(seconds=JOIN_SECONDS)
+    if not _has_torchrun():
+        return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
+    # torchrun's own store outlives a restart, with the keys of the start before: it only holds the new address.
+    meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
+    if rank == 0:
+        store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
+        meeting.set("transduce/rank 0", f"{_own_address(address, port)} {store.port}")
+        return store
+    until = time.monotonic() + TORCHRUN_JOIN_SECONDS
+    while True:
+        address, number = meeting.get("transduce/rank 0").decode().split()
+        try:
+            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False)
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+        else:
+            store.set_timeout(timeout)
+            return store
 
-    Under torchrun they meet in its store. That outlives a restart, with all that an earlier start left in it, so that
-    rank 0 only tells there where to find it.
-    """
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    if not arrival:
-        address, port = os.environ.get("MASTER_ADDR", ""), number("MASTER_PORT")
-        meeting = TCPStore(address, port, None, False, SUM, wait_for_workers=False)
-        if rank == 0:
-            arrival = Listener(_own(address, port), world)
-            meeting.set(MEETING, arrival.announcement)
-    if isinstance(arrival, Listener):
-        store = TCPStore("localhost", 0, None, True, SUM, wait_for_workers=False)
-        return store, arrival.accept(str(store.port), JOIN)
-    welcome = arrival.enter(JOIN) if arrival else call(lambda: meeting.get(MEETING).decode(), rank, JOIN)
-    return TCPStore(welcome.address, int(welcome.text), None, False, SUM), welcome.lifeline
+def _own_address(address: str, port: int) -> str:
+    """The address of this machine that others reach: the one from which it would send to `address`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.connect((address, port))  # sends nothing
+        return str(sender.getsockname()[0])
+    return address
 
 
-def _own(address: str, port: int) -> list[str]:
-    """Addresses by which other machines may reach this one: that from which it would send to the meeting, or that."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, suppress(OSError):
-        one.connect((address, port))  # nothing is sent
-        return [one.getsockname()[0], address]
-    return [address]
+def _has_torchrun() -> bool:
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _roll_call(store: Any, rank: int, world: int) -> list[str]:
+    """The names of all ranks, once they have come; raises UserError for one that is missing or comes twice."""
+    name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
+    if store.add(f"transduce/count/{rank}", 1) > 1:
+        raise UserError(f"{name} is the second of its number; give each process its own RANK.")
+    store.set(f"transduce/name/{rank}", name)
+    seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
+    for other in range(world):
+        keys = [f"transduce/name/{other}"]
+        try:
+            store.wait(keys, datetime.timedelta(seconds=min(NOTICE_SECONDS, seconds)))
+        except RuntimeError:
+            missing = f"{name} has not heard of rank {other}"
+            say(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
+            try:
+                store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
+            except RuntimeError:
+                raise UserError(
+                    f"{missing} for {seconds:.0f} seconds; start all ranks together, and check the network."
+                ) from None
+    return [store.get(f"transduce/name/{other}").decode() for other in range(world)]

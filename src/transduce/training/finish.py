@@ -1,4 +1,4 @@
-"""The end of a training: checkpoints averaged, the model measured and published."""
+"""The end of a training: average checkpoints, measure the model and publish it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,26 +15,26 @@ from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.journal import say
 from transduce.text.pairs import Pair
 from transduce.training import checkpoint
+from transduce.training.announce import device_name
 from transduce.training.card import model_card
 from transduce.training.loop import Reason, Training
-from transduce.training.start import place
 
-HARDLY = 100  # perplexity of a model that knows which words there are, not yet which one comes next
-EXAMPLES = 8  # translations kept in the metrics
+UNTRAINED_PERPLEXITY = 100  # above it, a model knows word frequencies and hardly any translation
+METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
-    """Average, measure (on `pairs`, if there are any) and publish the model; returns what metrics.json holds."""
+    """Average, measure (on the test set `pairs`) and publish the model; returns what metrics.json holds."""
     config, model, state = training.config, training.model.to(training.device), training.state
     final = choose(training)
     weights, steps, result = final.weights, final.steps, final.validation
     model.load_state_dict(weights)
     model.eval()
     say(f"The model is {final}.")
-    if result and result.perplexity > HARDLY:
+    if result and result.perplexity > UNTRAINED_PERPLEXITY:
         say(
-            f"It has hardly learnt anything yet, after {state.step:,} updates: to go on, give the same command a "
-            f"larger train.{reason}; much more text is the other help."
+            f"After {state.step:,} updates the model has hardly learned anything. Run the same command with a larger "
+            f"train.{reason}, or train on much more text."
         )
     metrics: dict[str, Any] = {
         "training": {
@@ -43,7 +43,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             "epochs": state.epoch,
             "target_tokens": state.tokens_seen,
             "seconds": round(state.seconds, 1),
-            "device": place(config, training.device, training.ranks),
+            "device": device_name(config, training.device, training.ranks),
             "torch": torch.__version__,
         },
         "corpus": corpus_facts(prepared.facts),
@@ -61,11 +61,11 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
         metrics["test"] = test(training, prepared, pairs, out)
     card = model_card(config, metrics)
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card)
-    return metrics
+    return model_folder.read_metrics(out)
 
 
 class Candidate(NamedTuple):
-    """What could become the model: the average of some checkpoints, or one of them."""
+    """A model to choose from: the average of some checkpoints, or one of them."""
 
     weights: dict[str, torch.Tensor]
     steps: list[int]
@@ -78,16 +78,16 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The average of the last checkpoints, or the last alone where the model learnt too fast for an average to help.
+    """The average of the last checkpoints or the last one, whichever has the lower perplexity in validation.
 
-    With train.average = 1, the best or the last. The one with the lower perplexity in validation is taken.
+    Averaging hurts a model that still learns fast. With train.average = 1: the best or the last checkpoint.
     """
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
     first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
     candidates = [_measured(training, paths) for paths in ([first] if first == [last] else [first, [last]])]
-    return min(candidates, key=lambda each: each.validation.perplexity if each.validation else 0.0)
+    return min(candidates, key=lambda candidate: candidate.validation.perplexity if candidate.validation else 0.0)
 
 
 def _measured(training: Training, paths: Sequence[Path]) -> Candidate:
@@ -98,20 +98,20 @@ def _measured(training: Training, paths: Sequence[Path]) -> Candidate:
 
 
 def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path) -> dict[str, Any]:
-    """Translate and score the test files, once."""
+    """Translate and score the test set."""
     config = training.config
     model = model_folder.Bundle(out, config, prepared.tokenizer, training.model)
     evaluation = evaluate([model], pairs, config.decode, tokenize=config.data.bleu_tokenize)
-    for each in evaluation.scores:
-        say(f"{each.name:<6} {each.value:5.1f}  [{each.low:.1f}, {each.high:.1f}]  {each.signature}")
+    for score in evaluation.scores:
+        say(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
     examples = [
         {"source": pair.source, "translation": translation.text, "reference": pair.target}
-        for pair, translation in list(zip(pairs, evaluation.translations, strict=True))[:EXAMPLES]
+        for pair, translation in list(zip(pairs, evaluation.translations, strict=True))[:METRICS_EXAMPLES]
     ]
     return {"files": list(config.data.test), **as_json(evaluation), "examples": examples}
 
 
 def corpus_facts(facts: Facts) -> dict[str, Any]:
-    """What the metrics say of the corpus."""
+    """What metrics.json holds about the corpus."""
     left_out = "options", "files", "weights", "dropped"
     return {name: value for name, value in vars(facts).items() if name not in left_out}

@@ -1,4 +1,4 @@
-"""The training loop: updates, reports, validations, checkpoints, until something says stop."""
+"""The training loop: updates, reports, validations and checkpoints, until a limit or a signal ends it."""
 
 import math
 import signal
@@ -25,47 +25,43 @@ from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
-from transduce.training.distributed import ALONE, Ranks, gathered, unwrapped
+from transduce.training.distributed import ALONE, Ranks
+from transduce.training.parallel import full_model, unwrap
 from transduce.training.schedule import learning_rate
-from transduce.training.update import Outcome, Pass, update_together
+from transduce.training.update import MicroBatch, Outcome, distributed_update
 
 REPORT_EVERY = 10  # updates between lines of the journal
-RECENT = 50  # updates that the displayed speed and loss are taken from
-MOST_SKIPPED = 10  # updates in a row that are not finite before training gives up
+PACE_UPDATES = 50  # recent updates that the displayed speed and loss are computed from
+MAX_SKIPPED_UPDATES = 10  # in a row; then training gives up
 
 Reason = Literal["steps", "minutes", "patience", "interrupted"]
-REASONS: list[Reason | None] = [None, "steps", "minutes", "patience", "interrupted"]  # the last, if ranks have several
+# If ranks have different reasons, the last in this list wins.
+REASON_ORDER: list[Reason | None] = [None, "steps", "minutes", "patience", "interrupted"]
 
 
 @dataclass
 class Training:
-    """One training, put together: all that the loop works with."""
+    """Everything that the loop works with."""
 
-    config: RunConfig  # accumulate, save_every and validate_every are numbers by now, not 0
+    config: RunConfig  # accumulate, save_every and validate_every are set, not 0
     model: Seq2Seq
     optimizer: torch.optim.Optimizer
     data: Mixture
-    origin: Callable[[int], str]  # file and line of a pair, for complaints
+    origin: Callable[[int], str]  # file and line of a pair, for messages
     state: TrainState
     journal: Journal
-    folder: Path  # of the checkpoints
+    folder: Path  # for the checkpoints
     validate: Callable[[Seq2Seq], Validation | None]  # None: there is no held-out text
     device: torch.device
+    wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
-    wrapped: nn.Module | None = None  # what learns instead of the model, if there are several ranks
-
-    @property
-    def learner(self) -> nn.Module:
-        """What learns."""
-        return self.model if self.wrapped is None else self.wrapped
 
 
 def train(training: Training, until: float = math.inf) -> Reason:
-    """Train until the steps or minutes are used up, patience is lost, or the process is told to stop.
+    """Train until train.steps, train.minutes or train.patience ends it, or a signal interrupts it; save at the end.
 
-    until: on the monotonic clock, when to stop as if told to, whatever the configuration says.
-
-    The last state is always saved. Raises UserError after ten updates in a row that were not finite.
+    until: time on the monotonic clock at which training is interrupted in any case. Raises UserError after
+    MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
@@ -75,7 +71,7 @@ def train(training: Training, until: float = math.inf) -> Reason:
                 batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
-            note(training, outcome, batches)
+            log_update(training, outcome, batches)
             display.show(pace.progress(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
@@ -87,7 +83,7 @@ def train(training: Training, until: float = math.inf) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """The updates from where the state stands, block after block, epoch after epoch; the state moves along."""
+    """The micro-batches of each update from the current state on, block by block and epoch by epoch, without end."""
     state, config = training.state, training.config
     while True:
         plan = training.data.plan(
@@ -98,14 +94,14 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             seed=config.train.seed,
         )
         yield from plan[state.position :]
-        del plan  # before there is another one
+        del plan  # frees it before the next one is built
         state.block, state.position = state.block + 1, 0
         if state.block == training.data.blocks:
             state.epoch, state.block = state.epoch + 1, 0
 
 
 def micro_budget(config: RunConfig) -> int:
-    """Cells of a micro-batch on each side."""
+    """Tokens of a micro-batch on each side, padding counted."""
     return -(-config.data.max_tokens // config.train.accumulate)
 
 
@@ -114,12 +110,12 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
-    training.learner.train()
-    turns = training.ranks.turns(len(batches))
-    return update_together(
-        training.learner,
+    training.wrapped_model.train()
+    slots = training.ranks.slots(len(batches))
+    return distributed_update(
+        training.wrapped_model,
         training.optimizer,
-        [Pass(assemble(training, batches[place]), place, counts) for place, counts in turns],
+        [MicroBatch(assemble(training, batches[slot.index]), slot.index, slot.is_dummy) for slot in slots],
         num_tokens(training, batches),
         training.ranks,
         step=state.step,
@@ -129,7 +125,7 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
 
 
 def num_tokens(training: Training, batches: Sequence[Indices]) -> int:
-    """Target tokens of an update, EOS counted, on all ranks."""
+    """Target tokens of an update on all ranks, EOS counted."""
     return sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches)
 
 
@@ -139,19 +135,19 @@ def assemble(training: Training, batch: Indices) -> Batch:
     return make_batch(training.data.sources(batch), training.data.targets(batch)).to(training.device)
 
 
-def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
-    """Add up what the update did, and write a line of the journal now and then."""
+def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
+    """Add up what the update did; write a journal line every REPORT_EVERY updates."""
     state, journal = training.state, training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
     if not outcome.applied:
         places = [training.origin(index) for batch in batches for index in batch.tolist()]
         journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
-        say(f"Update {state.step:,} skipped: its loss or gradient is not finite; the journal names its lines.")
-        if state.skipped == MOST_SKIPPED:
+        say(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists its sentences.")
+        if state.skipped == MAX_SKIPPED_UPDATES:
             raise UserError(
-                f"{MOST_SKIPPED} updates in a row were not finite (the last at step {state.step}); the weights of the "
-                "last checkpoint are whole: lower train.learning_rate, or set train.clip_norm=1."
+                f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
+                f"{state.step:,}). The last checkpoint is intact: lower train.learning_rate or set train.clip_norm=1."
             )
         return
     state.loss += outcome.loss
@@ -177,14 +173,14 @@ def note(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> No
 
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
-    """Measure the model on held-out text."""
+    """Measure the model on the validation set and remember the best step."""
     state = training.state
-    with gathered(training.learner, training.model, training.ranks, training.device) as model:
+    with full_model(training.wrapped_model, training.model, training.ranks, training.device) as model:
         result = training.validate(model.eval()) if training.ranks.first else None
-    found: list[Any] = training.ranks.agree(list(result) if result else [])
-    if not found:
+    figures: list[Any] = training.ranks.agree(list(result) if result else [])
+    if not figures:
         return
-    result = Validation(*found)
+    result = Validation(*figures)
     if state.best is None or result.perplexity < state.best:
         state.best, state.best_step, state.stale = result.perplexity, state.step, 0
     else:
@@ -203,21 +199,21 @@ def validate(training: Training) -> None:
 
 @phase("checkpoints")
 def save(training: Training) -> None:
-    """Write a checkpoint and delete those that are no longer wanted."""
+    """Write a checkpoint and delete those that are no longer needed."""
     state, config = training.state, training.config.train
     state.journal_size = training.journal.size
-    save_checkpoint(training.folder, unwrapped(training.learner), training.optimizer, state, training.ranks)
+    save_checkpoint(training.folder, unwrap(training.wrapped_model), training.optimizer, state, training.ranks)
     if training.ranks.first:
         remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
-    """Why training is over, if it is: on all ranks at the same update, whichever was told, or saw it, first."""
-    return REASONS[training.ranks.highest(REASONS.index(reason_to_end(training, stopped)))]
+    """Why training ends, or None; the answer is the same on all ranks."""
+    return REASON_ORDER[training.ranks.highest(REASON_ORDER.index(reason_to_end(training, stopped)))]
 
 
 def reason_to_end(training: Training, stopped: bool) -> Reason | None:
-    """Why this rank would end the training, if it would."""
+    """Why this rank would end the training, or None."""
     state, config = training.state, training.config.train
     if stopped:
         return "interrupted"
@@ -231,19 +227,21 @@ def reason_to_end(training: Training, stopped: bool) -> Reason | None:
 
 
 class Pace:
-    """How fast this start of a training is, and its recent loss; none of it changes what is learnt."""
+    """Speed and recent loss of this start of a training, for the progress line."""
 
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
         self._first = state.step, state.seconds
-        self._recent = deque([(state.seconds, 0, 0.0, 0.0)], maxlen=RECENT)  # seconds, tokens, loss, nll of an update
+        self._recent = deque(
+            [(state.seconds, 0, 0.0, 0.0)], maxlen=PACE_UPDATES
+        )  # seconds, tokens, loss, nll of an update
 
     def seconds(self) -> float:
-        """Of training so far, over all starts."""
+        """Seconds of training so far, over all starts."""
         return time.monotonic() - self._began
 
     def progress(self, training: "Training", outcome: Outcome) -> Progress:
-        """Where the training stands after an update, for people."""
+        """The progress line after an update."""
         state, config = training.state, training.config
         self._recent.append((state.seconds, outcome.num_tokens, outcome.loss, outcome.nll))
         tokens, loss, nll = (sum(column) for column in list(zip(*list(self._recent)[1:], strict=True))[1:])
@@ -259,7 +257,7 @@ class Pace:
         )
 
     def _left(self, state: TrainState, config: TrainConfig) -> float:
-        """Seconds until the steps or the minutes are used up."""
+        """Seconds until train.steps or train.minutes ends the training."""
         step, seconds = self._first
         left = (config.steps - state.step) * (state.seconds - seconds) / max(1, state.step - step)
         return min(left, 60 * config.minutes - state.seconds) if config.minutes else left
@@ -267,9 +265,9 @@ class Pace:
 
 @contextmanager
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
-    """Inside, SIGINT and SIGTERM only raise a flag, which is what is handed out; a second one ends the process.
+    """In the block, SIGINT and SIGTERM set a flag, which the yielded function returns; a repeat ends the process.
 
-    insist: it does not. A cluster and torchrun both pass on the same signal, and kill who does not end in time.
+    insist: ignore repeats, since torchrun and the cluster forward the same signal.
     """
     received: list[int] = []
 
@@ -277,11 +275,12 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
         received.append(number)
         if len(received) > 1:
             return
-        say("Stopping after this update; the training will be saved and can go on.")
-        for each in () if insist else before:
-            signal.signal(each, signal.SIG_DFL)
+        say("Stopping after this update. The training will be saved; run the same command to resume.")
+        if not insist:
+            for each in before:
+                signal.signal(each, signal.SIG_DFL)
 
-    if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
+    if threading.current_thread() is not threading.main_thread():  # Python allows signal handlers only there
         yield lambda: False
         return
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,6 +1,5 @@
-"""A training from its first start, or from where it stands, to the model folder at its end."""
+"""A training from its first start, or from its last checkpoint, to the model folder at its end."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +8,9 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import model_folder
-from transduce.config.schema import RunConfig, configure, read_recipe, to_toml
+from transduce.config.parse import configure, read_recipe, to_toml
+from transduce.config.schema import RunConfig
+from transduce.config.settings import Settings
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST
@@ -18,19 +19,18 @@ from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
 from transduce.text.pairs import TREES, Pair, read_pairs
 from transduce.text.plain import suffixes
-from transduce.training.distributed import Ranks, joined
-from transduce.training.failure_detector import Knock, Listener
+from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
 from transduce.training.start import start
 
-REASONS: dict[Reason, str] = {
-    "steps": "Training is finished: all updates are made",
-    "minutes": "Training is finished: the minutes are used up (train.minutes)",
+REASON_LINES: dict[Reason, str] = {
+    "steps": "Training is finished: all updates are made (train.steps)",
+    "minutes": "Training is finished: the time is used up (train.minutes)",
     "patience": "Training is finished: validation no longer improves (train.patience)",
-    "interrupted": "Saved; the same command goes on from here",
+    "interrupted": "Saved; run the same command to resume",
 }
 
 
@@ -43,7 +43,7 @@ class Result(NamedTuple):
 
 
 def train(
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     out: Path | str,
     *,
     init: Path | str | None = None,
@@ -51,30 +51,29 @@ def train(
     device: torch.device | None = None,
     tensorboard: bool = False,
     until: float = math.inf,
-    arrival: Listener | Knock | None = None,
 ) -> Result:
-    """Train a model into `out`, or go on with the training that is there.
+    """Train a model into `out`, or resume the training in it.
 
-    given: options by dotted name; the others are chosen from the size of the corpus. init: a model folder to go on
-    from with its tokenizer and shape; keep_optimizer: with weights and optimiser's state of its newest checkpoint.
-    until: on the monotonic clock, when to save and stop, to go on another time. arrival: what `lifeline.arrive` gave.
-    Raises UserError for what can't be trained.
+    options: by dotted name, possibly with their sources (`Settings`); the size of the corpus decides the others.
+    init: a model folder to continue from, with its tokenizer and shape; keep_optimizer: with weights and optimizer
+    state of its newest checkpoint. until: time on the monotonic clock at which to save and stop. Raises UserError for
+    what can't be trained.
     """
     keep_memory()
     keep_few_kernels()
     out, init = Path(out), Path(init) if init else None
-    with joined(arrival) as ranks:
-        task = Task(given, out, device or ranks.device(), ranks, until)
+    with init_distributed() as ranks:
+        task = Task(Settings.of(options), out, device or ranks.device(), ranks, until)
         if not ranks.first:
             return follow(task)
-        with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or give another --out."):
+        with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
             return lead(task, init, keep_optimizer, tensorboard)
 
 
 class Task(NamedTuple):
-    """What is to be trained, where and by whom."""
+    """What this process trains, where and with which ranks."""
 
-    given: Mapping[str, Any]
+    settings: Settings
     out: Path
     device: torch.device
     ranks: Ranks
@@ -82,25 +81,29 @@ class Task(NamedTuple):
 
 
 def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool) -> Result:
-    """The training as rank 0 does it, and a process alone: what is written is written here."""
-    given, out, device, ranks, until = task
+    """The training on rank 0, or in a single process: it writes everything."""
+    settings, out, device, ranks, until = task
     if init and out.exists() and init.resolve() == out.resolve():
-        raise UserError(f"--init and --out are both {out}; a model is not trained over itself, give another --out.")
-    begun = (out / model_folder.CONFIG).is_file()
-    known = model_folder.describe(out).metrics if begun and (out / MANIFEST).exists() else {}
-    if known and "training" not in known:
-        raise UserError(f"{out} is a model, not its training; to go on from it: --init {out} --out ANOTHER.")
-    going = continued(given, out) if begun else None
-    if going and known and (result := ended(going, known, out)):
+        raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
+    is_begun = (out / model_folder.CONFIG).is_file()
+    metrics = model_folder.describe(out).metrics if is_begun and (out / MANIFEST).exists() else {}
+    if metrics and "training" not in metrics:
+        raise UserError(
+            f"{out} is a model without its training. To continue from it, choose another output folder and give {out} "
+            "as the model to start from.",
+            option="init",
+        )
+    going = continued(settings, out) if is_begun else None
+    if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")
         return result
     if going and init:
-        say(f"The training in {out} goes on from its own checkpoints; --init is for its start.")
+        say(f"The training in {out} resumes from its own checkpoints and ignores the model {init}.")
     with phase("start", whole=True):
-        test = test_pairs(going.config if going else configure(given))
-        if not begun:
-            start(given, out, init, keep_optimizer, device, ranks)
-            going = continued(given, out)
+        test = test_pairs(going.config if going else settings.config())
+        if not is_begun:
+            start(settings, out, init, keep_optimizer, device, ranks)
+            going = continued(settings, out)
     assert going
     ranks.agree(to_toml(going.config))
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
@@ -108,7 +111,7 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
             training, prepared = resume(going, out, journal, device, ranks)
         reason = run_loop(training, until)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
-        say(f"{REASONS[reason]} (step {training.state.step:,}).")
+        say(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
             return Result(out, reason, {})
         with phase("finish", whole=True):
@@ -118,40 +121,40 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
 
 
 def follow(task: Task) -> Result:
-    """The training as the other ranks do it: with rank 0's configuration, for as long as it lasts."""
-    text = task.ranks.agree("")
-    if text:
+    """The training on the other ranks, with rank 0's configuration."""
+    toml = task.ranks.agree("")
+    if toml:
         if not (task.out / model_folder.CONFIG).is_file():
-            raise UserError(f"{task.out} is not the folder that rank 0 writes; give one that all machines share.")
-        config = configure(read_recipe(text, "rank 0"))
-        asked = configure({name: task.given[name] for name in TEXT if name in task.given}).data
-        training, _ = resume(Continued(config, asked, {}), task.out, NoJournal(), task.device, task.ranks)
+            raise UserError(f"{task.out} is not the folder that rank 0 writes; name one that all machines share.")
+        config = configure(read_recipe(toml, "rank 0"))
+        text = configure({name: task.settings[name] for name in TEXT if name in task.settings}).data
+        training, _ = resume(Continued(config, text, {}), task.out, NoJournal(), task.device, task.ranks)
         if run_loop(training, task.until) == "interrupted":
             return Result(task.out, "interrupted", {})
         task.ranks.agree(None)
-    metrics = json.loads((task.out / model_folder.METRICS).read_text(encoding="utf-8"))
+    metrics = model_folder.read_metrics(task.out)
     return Result(task.out, metrics["training"]["reason"], metrics)
 
 
-def ended(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a training that is finished and does not go on; None if it is asked to do more.
+def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
+    """The result of a finished training; None if the limit that ended it was raised.
 
-    Raises UserError if other options are asked for without more to do.
+    Raises UserError if other options change.
     """
     done = metrics["training"]
-    ended_by = f"train.{done['reason']}"
-    was, now = going.changes.get(ended_by, (0, 0))
-    if now > was or (was and not now):  # no limit
+    limit = f"train.{done['reason']}"
+    was, now = going.changes.get(limit, (0, 0))
+    if now > was or (was and not now):  # 0: no limit
         return None
-    finished = f"{out} is finished at {done['steps']:,} updates; to go on, raise what ended it: {ended_by}."
+    message = f"{out} is finished at {done['steps']:,} updates; to train on, raise what ended it: {limit}."
     if going.changes:
-        raise UserError(f"{finished} `transduce evaluate` measures it on other text, or with other options of search.")
-    say(finished)
+        raise UserError(f"{message} `transduce evaluate` measures it on other text, or with other options of search.")
+    say(message)
     return Result(out, done["reason"], metrics)
 
 
 def test_pairs(config: RunConfig) -> list[Pair]:
-    """What the finished model will be tested on; read first, so that a mistake is found before the training, not after.
+    """The test set; it is read before the training, so that a mistake in it ends the command at once.
 
     Raises UserError for files that can't be read.
     """
@@ -159,9 +162,10 @@ def test_pairs(config: RunConfig) -> list[Pair]:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "Parsers are scored by brackets: leave out --test, and `transduce evaluate` the model in the end."
+            "Score a parser after the training with `transduce evaluate`, by brackets; leave out the test files.",
+            option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))
     if not pairs:
-        raise UserError(f"There is nothing to test on: {' and '.join(config.data.test)} hold no lines.")
+        raise UserError(f"The test files {' and '.join(config.data.test)} hold no lines.", option="data.test")
     return pairs

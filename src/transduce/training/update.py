@@ -1,8 +1,9 @@
-"""One update: forward and backward over its micro-batches, then one step of the optimiser."""
+"""One update: forward and backward over its micro-batches, then one step of the optimizer."""
 
 import contextlib
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -12,16 +13,18 @@ from transduce.config.schema import TrainConfig
 from transduce.model.batch import Batch
 from transduce.model.recording import recording
 from transduce.system.profiling import count, phase
-from transduce.training.distributed import ALONE, Ranks, passing, whole
+from transduce.training.distributed import ALONE, Ranks
 from transduce.training.loss import Sums, balance_loss, smoothed_cross_entropy
+from transduce.training.parallel import full_tensor, gradient_sync
 
 
-class Pass(NamedTuple):
-    """A micro-batch that this process computes."""
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of an update's batch that this process computes at once."""
 
     batch: Batch
-    place: int  # among the micro-batches of the update, by which its dropout is drawn
-    counts: bool = True  # False: it is another rank's, and only computed along
+    index: int  # among the micro-batches of the update; it seeds dropout
+    is_dummy: bool = False  # dummy pass, so that all ranks run equally many
 
 
 class Outcome(NamedTuple):
@@ -32,7 +35,7 @@ class Outcome(NamedTuple):
     correct: float
     num_tokens: int
     gradient_norm: float
-    applied: bool  # False: loss or gradient was not finite, and the weights are as before
+    applied: bool  # False: loss or gradient was not finite, and the weights did not change
 
 
 def update(
@@ -45,15 +48,15 @@ def update(
     train: TrainConfig,
 ) -> Outcome:
     """Learn from the micro-batches of one update as if they were one batch."""
-    passes = [Pass(batch, place) for place, batch in enumerate(batches)]
+    micro_batches = [MicroBatch(batch, index) for index, batch in enumerate(batches)]
     total = sum(batch.num_tokens for batch in batches)
-    return update_together(model, optimizer, passes, total, ALONE, step=step, rate=rate, train=train)
+    return distributed_update(model, optimizer, micro_batches, total, ALONE, step=step, rate=rate, train=train)
 
 
-def update_together(
+def distributed_update(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    passes: Sequence[Pass],
+    micro_batches: Sequence[MicroBatch],
     total: int,
     ranks: Ranks,
     *,
@@ -63,27 +66,28 @@ def update_together(
 ) -> Outcome:
     """Learn from the micro-batches of one update, of which this rank computes some.
 
-    The gradient is that of the summed loss divided by `total`, the target tokens of all of them on all ranks. Dropout
-    depends on (seed, step, place of the micro-batch) only, so an update is the same after a restart and on any number
-    of ranks.
+    The gradient is that of the summed loss divided by `total`, the target tokens of all micro-batches on all ranks.
+    Dropout depends on (seed, step, index of the micro-batch) only, so an update is the same after a restart and on any
+    number of ranks.
     """
     sums = torch.zeros(3)
-    for each in passes:
-        torch.manual_seed(dropout_seed(train.seed, step, each.place))
-        with passing(model, last=each is passes[-1]):
-            batch_sums = forward(model, each.batch, train)
+    for micro_batch in micro_batches:
+        batch = micro_batch.batch
+        torch.manual_seed(dropout_seed(train.seed, step, micro_batch.index))
+        with gradient_sync(model, last=micro_batch is micro_batches[-1]):
+            batch_sums = forward(model, batch, train)
             with phase("backward"):
-                share = ranks.world if each.counts else 0  # the engines take the mean over ranks
-                (batch_sums.loss * share / total).backward()
-                if each.counts:
-                    sums += torch.stack(batch_sums).detach().cpu()
-        if each.counts:
-            count("pairs", len(each.batch.src))
-            count("source tokens", each.batch.src.numel())
-            count("target tokens", each.batch.num_tokens)
+                weight = 0 if micro_batch.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
+                (batch_sums.loss * weight / total).backward()
+        if not micro_batch.is_dummy:
+            sums += torch.stack(batch_sums).detach().cpu()
+            count("pairs", len(batch.src))
+            count("source tokens", batch.src.numel())
+            count("target tokens", batch.num_tokens)
     loss, nll, correct = ranks.sum(sums).tolist()
     with phase("optimiser"):
-        norm = whole(torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]))
+        gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+        norm = full_tensor(torch.nn.utils.get_total_norm(gradients))
         applied = bool(torch.isfinite(norm)) and loss - loss == 0
         if applied:
             if train.clip_norm:
@@ -97,7 +101,7 @@ def update_together(
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
-    """The sums of one batch, in the precision of the training; under autograd unless switched off outside."""
+    """The sums of one batch, in the precision of the training."""
     with autocast(batch.src.device, train.precision), recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
     sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
@@ -107,13 +111,13 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[None]:
-    """Matrix products in bfloat16, weights and sums in float32; or nothing."""
+    """Matrix products in bfloat16, weights and sums in float32; in float32 nothing changes."""
     if precision == "bfloat16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return contextlib.nullcontext()
 
 
-def dropout_seed(seed: int, step: int, place: int) -> int:
+def dropout_seed(seed: int, step: int, index: int) -> int:
     """A seed (63 bits) for the dropout of one micro-batch."""
-    digest = hashlib.sha256(f"{seed}/{step}/{place}".encode()).digest()
+    digest = hashlib.sha256(f"{seed}/{step}/{index}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

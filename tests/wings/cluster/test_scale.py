@@ -24,7 +24,8 @@ from command_line import run
 from corpora import reverse_texts
 from transduce import cli, model_folder
 from transduce.commands.translate import LineFormat
-from transduce.config.schema import CorpusConfig, DataConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build
@@ -157,7 +158,7 @@ def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whol
     shards = tmp_path / "shards"
     for number in np.random.default_rng(count).permutation(count) + 1:
         said = translate(capsys, model, text, shards, "--shard", f"{number}/{count}")
-    assert f"Shard {number}/{count} is whole" in said
+    assert f"Shard {number}/{count} is complete" in said
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
     assert (tmp_path / "joined.txt").read_bytes() == whole
     assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
@@ -169,7 +170,7 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     translate(capsys, model, text, shards, "--shard", "2/2")
     first, second = sorted(shards.glob("*.txt"))
     before = first.stat().st_mtime_ns
-    assert "Shard 1/2 is whole" in translate(capsys, model, text, shards, "--shard", "1/2")
+    assert "Shard 1/2 is complete" in translate(capsys, model, text, shards, "--shard", "1/2")
     assert first.stat().st_mtime_ns == before
     second.write_bytes(second.read_bytes()[:-9])
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
@@ -233,7 +234,7 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
     assert "with decode.beam_size 1 instead of 2; repeat" in refused(text, "--shard", "1/3", "--beam-size", "2")
     assert "with 3 shards instead of 4; repeat" in refused(text, "--shard", "1/4")
     assert "is another file than" in refused(other, "--shard", "1/3")
-    assert "is whole" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
+    assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
 

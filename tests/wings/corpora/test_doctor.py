@@ -31,18 +31,18 @@ from transduce.text.rules import (
     DUPLICATE,
     EMPTY,
     ENCODING,
+    IN_TEST_SET,
     JOINED,
     MEANINGS,
     MISALIGNED,
     MOJIBAKE,
     NEAR_DUPLICATE,
-    NUMBERS,
+    NUMBERS_DISAGREE,
     OTHERS,
-    PLACEHOLDERS,
+    PLACEHOLDERS_DIFFER,
     SOURCE_LANGUAGE,
     SWAPPED,
     TARGET_LANGUAGE,
-    TEST,
     Checker,
     Rules,
 )
@@ -66,8 +66,8 @@ from transduce.wings.rules.misalignment import (
 )
 from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
-BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS, PLACEHOLDERS)  # rules that need no other pair
-WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != TEST)
+BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)  # rules that need no other pair
+WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != IN_TEST_SET)
 odd = st.sampled_from(["Ã¤", "\ufffd", "\x02", "{0}", "<b>", "</b>", "%s", "12", "14", "\n", " ", "Ä", "ß“", "1.000"])
 texts = st.lists(odd | st.text(st.characters(codec="utf-8"), max_size=3), max_size=5).map("".join)
 WORDS = [*"„“…’€–", "Ähre", "Übel", "Öl", "über", "Spaß", "café", "à", "señor", "Œuvre", "naïve", " »", " "]
@@ -138,8 +138,8 @@ def test_numbers_agree_in_any_order(numbers, choice):
 @pytest.mark.parametrize(
     ("source", "target", "rule"),
     [
-        ("Save {0} files", "Speichere Dateien", PLACEHOLDERS),
-        ("A <b>dog</b>", "Ein <b>Hund", PLACEHOLDERS),
+        ("Save {0} files", "Speichere Dateien", PLACEHOLDERS_DIFFER),
+        ("A <b>dog</b>", "Ein <b>Hund", PLACEHOLDERS_DIFFER),
         ("A dog", "A dog!", COPIED),
         ("Über", "Ãœber", MOJIBAKE),
         ("it’s", "itâ€™s", MOJIBAKE),
@@ -209,7 +209,7 @@ def test_languages_and_which_side_they_are_on():
 def test_what_the_rules_need_is_asked_for():
     for rules, said in (
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
-        (Rules(0, True, (TEST,)), "--test"),
+        (Rules(0, True, (IN_TEST_SET,)), "name its files as data.test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
         (Rules(0, True, (EMPTY,)), "no rule to choose"),
     ):
@@ -364,14 +364,14 @@ def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
 
 def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
     mended, before = corpus.with_name("mended.tsv"), corpus.read_text(encoding="utf-8").split("\n")
-    status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS)
+    status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS_DIFFER)
     report = json.loads(out)
     at_fault = {line for rule in report["rules"].values() for _, line in rule["lines"]}
     assert status == 0 and at_fault == {21, 31, 41, 51} and report["faulty"] == 4
     assert {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()} == {
         DUPLICATE: [21],
         EMPTY: [31, 51],
-        PLACEHOLDERS: [41],
+        PLACEHOLDERS_DIFFER: [41],
     }
     assert mended.read_text(encoding="utf-8").split("\n") == [
         row for line, row in enumerate(before, start=1) if line not in at_fault
@@ -380,7 +380,7 @@ def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
     assert [(each["rule"], each["line"]) for each in left] == [
         (DUPLICATE, 21),
         (EMPTY, 31),
-        (PLACEHOLDERS, 41),
+        (PLACEHOLDERS_DIFFER, 41),
         (EMPTY, 51),
     ]
     assert left[2]["source"] == "A {0} dog"
@@ -410,7 +410,7 @@ def test_a_folder_of_bilingual_files_is_a_corpus(corpus, capsys):
     for name in ("one.tsv", "other.tsv"):
         shutil.copy(corpus, corpus.parent / "deeper" / "still" / name)
     corpus.unlink()
-    status, out, _ = run(capsys, "doctor", corpus.parent, "--json", "--only", PLACEHOLDERS)
+    status, out, _ = run(capsys, "doctor", corpus.parent, "--json", "--only", PLACEHOLDERS_DIFFER)
     assert (status, json.loads(out)["pairs"]) == (0, 2 * 300)
 
 
@@ -419,10 +419,10 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
     for file in files:
         file.write_text("A dog.\t\n" * 3, encoding="utf-8")
     page = tmp_path / "page.html"
-    said = run(capsys, "doctor", *files, "--only", NUMBERS, "--out", page)[1]
+    said = run(capsys, "doctor", *files, "--only", NUMBERS_DISAGREE, "--out", page)[1]
     assert f"also in {files[0]}, lines 3; {files[1]}, lines 1, 2, 3\n" in said
     assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(encoding="utf-8")
-    assert "also in lines 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS)[1]
+    assert "also in lines 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
 
 
 def test_a_length_that_is_not_counted_to_its_end_is_not_told_as_a_length(tmp_path, capsys):
@@ -617,7 +617,7 @@ def test_the_page_needs_nothing_and_hides_nothing(corpus, capsys):
     html = page.read_text(encoding="utf-8")
     assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
     assert "&lt;script&gt;" in html and "default-src 'none'" in html
-    for rule in (EMPTY, DUPLICATE, PLACEHOLDERS, CHARACTERS):
+    for rule in (EMPTY, DUPLICATE, PLACEHOLDERS_DIFFER, CHARACTERS):
         assert f'id="{rule}"' in html and f'href="#{rule}"' in html
 
 
@@ -625,7 +625,7 @@ def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys
     test = tmp_path / "test.tsv"
     test.write_text(f"{sentences[5][0].upper()} !!\tetwas anderes\nnever seen\t{sentences[7][1]}\n", encoding="utf-8")
     report = json.loads(run(capsys, "doctor", corpus, "--test", test, "--only", "test", "--json")[1])
-    assert [line for _, line in report["rules"][TEST]["lines"]] == [6, 8]
+    assert [line for _, line in report["rules"][IN_TEST_SET]["lines"]] == [6, 8]
 
 
 def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
@@ -653,7 +653,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["--from", "en"], "--from is for a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
         (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
-        (["corpus.tsv", "--only", "test"], "--test"),
+        (["corpus.tsv", "--only", "test"], "name its files as data.test"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is the file that is read"),

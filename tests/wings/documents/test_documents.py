@@ -14,7 +14,7 @@ from lxml import etree
 
 from command_line import run
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.plan import GUESSED, LONG, LOST, NUMBERS, SPLIT, Plan
+from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
 from transduce.model.build import build
@@ -596,7 +596,7 @@ def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], l
     assert [each.text for each in made] == texts
     sentences = [sentence for text in texts for sentence in split(text, "en").sentences]
     too_long = [each for each in sentences if len(each) > longest and any(map(str.isalpha, each))]
-    assert bool(too_long) == any(SPLIT in each.flags for each in made)
+    assert bool(too_long) == any(IN_PARTS in each.flags for each in made)
 
 
 def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
@@ -635,7 +635,7 @@ def test_one_that_is_not_copied_is_put_back() -> None:
 
 def test_flags_tell_what_needs_a_look() -> None:
     assert translated("Write {0} here.", lambda _: "Hier {1} {0}.").flags[0] == LOST
-    assert translated("It is 3.5 km.", lambda _: "Es sind 3,6 km.").flags == (NUMBERS,)
+    assert translated("It is 3.5 km.", lambda _: "Es sind 3,6 km.").flags == (OTHER_NUMBERS,)
     assert translated("It is 3.5 km.", lambda _: "Es sind 3,5 km.").flags == ()
 
 
@@ -729,7 +729,7 @@ def test_a_text_of_paragraphs_has_them_in_its_translation(translator: Translator
 def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(translator: Translator) -> None:
     shorter = Translator(translator.engine, translator.tokenizer, translator.config, max_length=10)
     [made] = shorter.translate(["a dog runs, " * 20], sentences=True)
-    assert SPLIT in made.flags
+    assert IN_PARTS in made.flags
     assert made.text.endswith(" ")
 
 

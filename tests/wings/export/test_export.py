@@ -25,10 +25,9 @@ from command_line import run
 from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, configure, options
-from transduce.decoding.check_sentences import PHRASEBOOK
-from transduce.decoding.engines.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.config.parse import configure
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
@@ -37,11 +36,13 @@ from transduce.text.placeholders import intact
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.check_sentences import PHRASEBOOK
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
+from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
@@ -552,7 +553,7 @@ def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
 
 
 def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(importing, "MAX_SENTENCES", 100)
+    monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 100)
     status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
     assert status == 0, error
     assert re.search(r"(99|100) of 100 sentences from the phrasebook produced identical tokens", said)

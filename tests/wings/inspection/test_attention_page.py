@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from command_line import run
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, length_penalty
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
+from transduce.decoding.types import length_penalty
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording

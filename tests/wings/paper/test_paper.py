@@ -15,7 +15,8 @@ from command_line import run
 from corpora import write_texts
 from transduce import model_folder
 from transduce.commands.recipes import read_text
-from transduce.config.schema import ModelConfig, configure, read_recipe
+from transduce.config.parse import configure, read_recipe
+from transduce.config.schema import ModelConfig
 from transduce.model.arithmetic import per_target_token
 from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, model_class
@@ -377,7 +378,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     own = {"model.vocab_size": 1000, "train.precision": "float32"}
     config = configure({**table2.SHARED_OPTIONS, **table2.COMPARED_FAMILIES[family], **own})
     draw = torch.Generator().manual_seed(1)
-    rows = torch.randint(4, 1000, (8, table2.LENGTH), generator=draw).tolist()
+    rows = torch.randint(4, 1000, (8, table2.SENTENCE_TOKENS), generator=draw).tolist()
     model = build(config.model)
     sums = forward(model, batch := make_batch(rows, rows), config.train)
     sums.loss.backward()

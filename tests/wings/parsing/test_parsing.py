@@ -184,4 +184,4 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
     assert status == 2 and "A tree of 3 words needs more than" in said
     with pytest.raises(UserError, match="A tree of 3 words needs more than 7 tokens"):
-        Parser([model_folder.load(place / "model")], DecodeConfig())._filter(["0) a 1) b 2) c"], [7])
+        Parser([model_folder.load(place / "model")], DecodeConfig())._token_filter(["0) a 1) b 2) c"], [7])

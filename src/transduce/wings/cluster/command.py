@@ -28,7 +28,7 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     from transduce.wings.cluster.shards import read_plan
 
     plan = read_plan(shards)
-    if plan.kind != translating.TRANSLATE:
+    if plan.kind != translating.TRANSLATION_PLAN:
         if aggregate_shards(shards, plan):
             say("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
         elif output == STANDARD_OUTPUT:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from transduce.preparation.prepared import VALID, Prepared, open_prepared, store_path, write_facts
+from transduce.preparation.prepared import VALID_FILE, Prepared, open_prepared, store_path, write_facts
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.tokens.store import Encoded, write_store
@@ -34,7 +34,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
     with write_folder(out) as aside:
         for path in (folder / AGGREGATE).iterdir():
-            if path.name.startswith("tokenizer") or path.name == VALID:
+            if path.name.startswith("tokenizer") or path.name == VALID_FILE:
                 shutil.copyfile(path, aside / path.name)
         for corpus in range(len(data.corpora)):
             write_store(store_path(aside, corpus), _encoded(folder, plan, corpus))

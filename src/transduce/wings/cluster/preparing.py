@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from transduce.config import size_table
-from transduce.config.schema import DataConfig, RunConfig, configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
 from transduce.preparation.first_pass import check_corpora, read_part, rules_of, with_placeholders
 from transduce.preparation.prepared import write_valid
@@ -38,7 +39,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
 from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
 
-PREPARE = "prepare"  # the kind of these plans
+PREPARATION_PLAN = "prepare"  # the kind of these plans
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
@@ -77,7 +78,7 @@ def plan_preparation(
     languages = data.source, data.target
     return agree(
         folder,
-        PREPARE,
+        PREPARATION_PLAN,
         call,
         files,
         measure=lambda: [_count_pairs(corpus.files, languages) for corpus in data.corpora],

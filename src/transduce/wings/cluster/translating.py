@@ -28,7 +28,7 @@ from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
-TRANSLATE = "translate"  # the kind of these plans
+TRANSLATION_PLAN = "translate"  # the kind of these plans
 COPY_BYTES = 1 << 20  # at once
 
 
@@ -138,7 +138,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
     check_input(input)
     return agree(
         folder,
-        TRANSLATE,
+        TRANSLATION_PLAN,
         job.call(),
         [input],
         measure=lambda: [sum(1 for _ in read_lines(input))],

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
-from transduce.config.schema import DecodeConfig, RunConfig, length_penalty
+from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.decoding.alignment_layer import alignment_layer
-from transduce.decoding.check_sentences import held_out
-from transduce.decoding.engines.formats import refuse_config
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Request, Sentences
+from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Request, Sentences, length_penalty
 from transduce.preparation.prepared import is_prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.system.journal import say
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.check_sentences import held_out
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
     CHECK_FILE,
@@ -30,6 +29,7 @@ from transduce.wings.ct2.engine import (
     read_compute_type,
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
+from transduce.wings.formats import refuse_config
 
 CHECK_SENTENCES = 128
 TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by

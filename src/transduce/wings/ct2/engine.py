@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, length_penalty
+from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, verify
@@ -249,6 +249,7 @@ class CTranslate2Engine:
 
 def _best(log_probs: dict[Pieces, float], alpha: float, n_best: int) -> list[Hypothesis]:
     """The best of one sentence's hypotheses by our score."""
-    scores = {pieces: log_prob / length_penalty(len(pieces) + 1, alpha) for pieces, log_prob in log_probs.items()}
+    # That of decoding.types.length_penalty, with the end counted.
+    scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in log_probs.items()}
     best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
     return [Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best]

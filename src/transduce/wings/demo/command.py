@@ -36,11 +36,11 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
     options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
-    from transduce.training.distributed import refuse_several
+    from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
     from transduce.wings.demo.phrasebook.sampling import split
 
-    refuse_several("transduce demo")
+    check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
     say("Generated English and German sentences. The test sentences have combinations of words that are not in the")

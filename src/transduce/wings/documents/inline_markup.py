@@ -8,7 +8,7 @@ from html import unescape
 from transduce.text.inline import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
 
-MAX_CODE_CHARACTERS = 40  # of an element of code that stays in the text as a word, for a model to copy
+MAX_INLINE_CODE_CHARACTERS = 40  # of an element of code that stays in the text as a word, for a model to copy
 WITHOUT_TEXT = frozenset(
     ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "object", "textarea", "select"]
 )  # elements whose content is no text
@@ -79,7 +79,7 @@ def _protected(piece: Piece, raw: str) -> Event:
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")
     shown = MARKUP_BLANKS.sub(" ", unescape(content)).strip()
-    is_word = piece.name not in WITHOUT_TEXT and 0 < len(shown) <= MAX_CODE_CHARACTERS and "\n" not in shown
+    is_word = piece.name not in WITHOUT_TEXT and 0 < len(shown) <= MAX_INLINE_CODE_CHARACTERS and "\n" not in shown
     return Event("word", raw, shown) if is_word else Event("point", raw)
 
 

@@ -66,7 +66,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     is_empty, units_by_language = True, Counter[str]()
     for unit in _units(decode_xml_pieces(read_pieces(file.path), name), name):
         codes = unit.codes
-        units_by_language.update(set(codes))
+        units_by_language.update(dict.fromkeys(codes, 1))
         if chosen := choose_languages(codes, unit.origin, language_code(source), language_code(target)):
             is_empty = False
             spoken = segment_text(unit.variants[codes.index(chosen[0])].segment, name)
@@ -107,7 +107,7 @@ def segment_text(segment: Element, name: str) -> str:
         )
     if "<" not in raw and "&" not in raw:
         return raw
-    if "&" in raw and (unknown := next((each for each in ENTITY.findall(raw) if unescape(each) == each), None)):
+    if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
         raise UserError(f"{name}:{segment.line}: the entity {unknown} is not known without a DTD.")
     if "<" not in raw:
         return unescape(raw)

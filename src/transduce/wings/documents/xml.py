@@ -37,13 +37,9 @@ class Element:
     # Only of texts:
     content_begin: int = 0
     content_end: int = 0
-    tag: str = ""  # as the file writes it
+    is_empty: bool = False  # written `<target/>`
+    tag: str = ""  # of an empty text, as the file writes it
     content: str = ""  # as the file writes it
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether a text is written `<target/>`."""
-        return self.tag.endswith("/>")
 
     def inherited(self, attribute: str) -> str | None:
         """The attribute's value here or on the nearest element around."""
@@ -118,7 +114,8 @@ class UnitReader:
             if element.name in self._text_names:
                 self._inside_text = 1
                 element.content_begin = self._tag_end(begin)
-                element.tag = self._text(begin, element.content_begin)
+                if self._buffer.startswith(b"/>", element.content_begin - 2 - self._buffer_begin):
+                    element.is_empty, element.tag = True, self._text(begin, element.content_begin)
         else:
             element.parent = self._open[-1] if self._open else None
             if element.name in self._unit_names:

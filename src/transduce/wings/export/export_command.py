@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from transduce.commands.recipes import Files, pairs_in
-from transduce.decoding.engines.formats import Format
 from transduce.system.errors import UserError
+from transduce.wings.formats import Format
 
 
 def export(

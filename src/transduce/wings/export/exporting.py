@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.check_sentences import held_out
-from transduce.decoding.engines.formats import Format, refuse
 from transduce.decoding.types import Refusal
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair
+from transduce.wings.check_sentences import held_out
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.card import card
-from transduce.wings.export.parity import MAX_SENTENCES, Parity, Runner, check_parity
+from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
+from transduce.wings.formats import Format, refuse
 
 FLOAT32 = "float32"
 
@@ -60,7 +60,7 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     needed = (folder / model_folder.WEIGHTS).stat().st_size if compute_type == FLOAT32 else 0
     with write_folder(out, needed) as aside:
         FORMS[form].write(model, aside, compute_type)
-        sentences = pairs or held_out(folder, MAX_SENTENCES)
+        sentences = pairs or held_out(folder, MAX_COMPARED_SENTENCES)
         parity = check_parity(model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32)
         (aside / model_folder.CARD).write_text(
             card(model, form, compute_type, FORMS[form].usage(model), parity), encoding="utf-8"

@@ -17,7 +17,7 @@ from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions
 from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transduce.model.transformer import Transformer
-from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE, TOKENS, after, memory_names, state_names
+from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
 
 OPSET, IR_VERSION = 17, 8  # the first with LayerNormalization; every later runtime reads them
 FLOAT_TYPE = 1  # onnx.TensorProto.FLOAT
@@ -149,11 +149,11 @@ class Graph:
 def encoder(model: Transformer, config: ModelConfig) -> bytes:
     """The encoder's graph."""
     graph = Graph(config)
-    real = graph.add("Not", graph.add("Equal", SOURCE, graph.weight([PAD])))
+    real = graph.add("Not", graph.add("Equal", SOURCE_INPUT, graph.weight([PAD])))
     mask = graph.add("Unsqueeze", real, graph.weight([1, 2]), named=MASK)
-    length = graph.add("Squeeze", graph.add("Shape", SOURCE, start=1))
+    length = graph.add("Squeeze", graph.add("Shape", SOURCE_INPUT, start=1))
     start = graph.add("Squeeze", graph.weight([0]))
-    x = graph.embed(SOURCE, model.source_embedding or model.embedding, start, length, model.source_positions)
+    x = graph.embed(SOURCE_INPUT, model.source_embedding or model.embedding, start, length, model.source_positions)
     for layer in model.encoder:
         assert isinstance(layer, EncoderLayer)
         attention, (first, second) = layer.attention, layer.residual
@@ -171,7 +171,7 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
         attention = layer.source_attention
         for projection in (attention.key, attention.value):
             graph.add("Identity", graph.split(graph.linear(x, projection), attention), named=next(names))
-    return graph.serialised([_info(SOURCE, "INT64", "b", "s")], [_mask(), *_memory(model)])
+    return graph.serialised([_info(SOURCE_INPUT, "INT64", "b", "s")], [_mask(), *_memory(model)])
 
 
 def decoder(model: Transformer, config: ModelConfig) -> bytes:

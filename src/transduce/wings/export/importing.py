@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import PAD, UNK
-from transduce.decoding.check_sentences import phrases
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.check_sentences import phrases
 from transduce.wings.export import huggingface
 from transduce.wings.export.marian_reader import Marian, read
-from transduce.wings.export.parity import MAX_SENTENCES, Parity, check_parity
+from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity
 
 
 class Imported(NamedTuple):
@@ -49,7 +49,7 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
     forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     german = theirs.config.data.source.startswith("de")
-    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_SENTENCES)]
+    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_COMPARED_SENTENCES)]
     try:
         return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
     except UserError:

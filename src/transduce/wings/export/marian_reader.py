@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, RunConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
@@ -144,9 +145,7 @@ def _vocabularies(
         raise UserError(f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id.")
     for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
         if config.get(name, token) != token:
-            raise UserError(
-                f"{folder / marian.CONFIG_FILE}: {name} is {config[name]}, but the vocabulary says {token}."
-            )
+            raise UserError(f"{folder / marian.CONFIG_FILE}: {name} is {config[name]}, but {token} in the vocabulary.")
     target = _vocabulary(targets, [pad, start, eos, unk])
     if shared:
         return target, None
@@ -223,10 +222,8 @@ def _weights(
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
     bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(1, len(embedding)))
     if bias.shape != (1, len(embedding)):
-        raise UserError(
-            f"{folder / marian.WEIGHTS_FILE}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}; "
-            f"expected (1, {len(embedding)}), a number for each piece."
-        )
+        expected = (1, len(embedding))
+        raise UserError(f"{folder / marian.WEIGHTS_FILE}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}, not {expected}.")
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
         if target.rows[first] == target.rows[second]:  # two of our pieces are one of Marian's: count it once
@@ -251,9 +248,7 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
             raise UserError(f"{file}: {name} is {actual}, but {expected} by {marian.CONFIG_FILE}; use another copy.")
     for name in POSITION_TABLES:
         if name in theirs and not _is_sinusoid(theirs[name]):
-            raise UserError(
-                f"{file}: {name} is not the sinusoid; only models with sinusoidal positions can be imported."
-            )
+            raise UserError(f"{file}: {name} is not the sinusoid; only sinusoidal positions can be imported.")
 
 
 def _tied(folder: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:

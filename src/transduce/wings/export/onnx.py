@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from transduce import model_folder
-from transduce.config.schema import BOS, EOS, PAD, UNK, to_toml
+from transduce.config.parse import to_toml
+from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.decoding.translator import Translator
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
-SOURCE, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
+SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
 FEWEST = 512  # source tokens of a request
 
 Arrays = dict[str, NDArray[Any]]
@@ -57,7 +57,7 @@ class OnnxStepper:
         """src (b, s), EOS last; empty: the state of one row before anything is decoded."""
         names = [output.name for output in encoder.get_outputs()]
         with phase("encode"):
-            self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE: src}), strict=True))
+            self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True))
         self.state: Arrays = {name: np.repeat(array, len(src), axis=0) for name, array in empty.items()}
         self._decoder = decoder
 

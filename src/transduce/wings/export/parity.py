@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.decoding.check_sentences import PHRASEBOOK
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.stepper import forced_log_probs
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
-from transduce.preparation.prepared import VALID
+from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
+from transduce.wings.check_sentences import PHRASEBOOK
 
-MAX_SENTENCES = 1000  # compared
+MAX_COMPARED_SENTENCES = 1000  # compared
 MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # of a source; more of its translation than of it: together below 512
 MAX_TIE_NATS = 1e-3  # difference of log-probability below which rounding may decide between two tokens
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
@@ -70,10 +70,10 @@ class Parity(NamedTuple):
             f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} (paired bootstrap: p = {p_value:.3f}; "
             f"{ours.signature})."
         )
-        if self.sentences < MAX_SENTENCES:
+        if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
                 f"{self.sentences:,} sentences are few: the model's BLEU lies between {ours.low:.1f} and "
-                f"{ours.high:.1f} with 95 % confidence. Compare on at least {MAX_SENTENCES:,} sentences."
+                f"{ours.high:.1f} with 95 % confidence. Compare on at least {MAX_COMPARED_SENTENCES:,} sentences."
             )
         return lines
 
@@ -127,7 +127,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 def _origin(file: str) -> str:
     """The origin of the sentences, for the README; without the path of a file, which is private."""
     name = Path(file).name
-    return {PHRASEBOOK: PHRASEBOOK, VALID: "the text that the training held out"}.get(name, name)
+    return {PHRASEBOOK: PHRASEBOOK, VALID_FILE: "the text that the training held out"}.get(name, name)
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:

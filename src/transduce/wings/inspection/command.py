@@ -5,7 +5,7 @@ from typing import Literal
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
-from transduce.decoding.engines.torch import TorchEngine
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation, TranslationOptions
 from transduce.model.batch import make_batch

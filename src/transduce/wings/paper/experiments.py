@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, to_json, write_text
 from transduce.system.journal import say
-from transduce.training.distributed import refuse_several
+from transduce.training.distributed import check_single_process
 from transduce.training.run import train
 
 RECORD = ".experiment.json"
@@ -82,7 +82,7 @@ def carry_out(experiments: Sequence[Experiment], seeds: Sequence[int], folder: P
     experiment can't begin for the same reason, or if a run was made with other options than its experiment has now.
     Raises KeyboardInterrupt if the user interrupts the training.
     """
-    refuse_several("transduce reproduce")
+    check_single_process("transduce reproduce")
     until, failures = time.monotonic() + 60 * minutes, list[Path]()
     unstartable = dict[str, str]()  # experiments that can't begin -> the reason
     runs = [

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
-from transduce.config.schema import ModelConfig, configure
+from transduce.config.parse import configure
+from transduce.config.schema import ModelConfig
 from transduce.decoding.loading import load_models
 from transduce.evaluation.evaluate import evaluate
 from transduce.model.arithmetic import per_target_token

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce.config.schema import read_recipe
+from transduce.config.parse import read_recipe
 from transduce.decoding.loading import load_models
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.output import check_output, print_table, write_lines
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.plain import read_lines, without_byte_order_mark

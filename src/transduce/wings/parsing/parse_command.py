@@ -7,7 +7,7 @@ from pathlib import Path
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.recipes import Files
-from transduce.config.schema import parse_assignments
+from transduce.config.parse import parse_assignments
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 from transduce.text.pairs import TREES

@@ -6,8 +6,8 @@ from itertools import tee
 from typing import NamedTuple
 
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.engines.torch import TorchEngine
 from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError

@@ -18,15 +18,15 @@ from transduce.text.rules import (
     CHARACTERS,
     COPIED,
     EMPTY,
+    IN_TEST_SET,
     JOINED,
     LANGUAGE_RULES,
-    LENGTH,
     MISALIGNED,
     MOJIBAKE,
-    NUMBERS,
-    PLACEHOLDERS,
+    NUMBERS_DISAGREE,
+    PLACEHOLDERS_DIFFER,
     SWAPPED,
-    TEST,
+    UNUSUAL_LENGTH,
     Flags,
     Rules,
 )
@@ -36,7 +36,7 @@ from transduce.wings.rules.misalignment import alignment, find_shifts
 
 Ints = NDArray[np.int64]
 
-LENGTH_RULES = (BROKEN_OFF, JOINED, LENGTH)
+LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
 WRONG_LANGUAGE_NATS = 6.0  # how far the right language is behind another one when it is not the right one
 
@@ -46,7 +46,7 @@ MISREAD = re.compile(
     f"[ÂÃÄÅÎÏÐÑ]{_REST}|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
     "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # as Mac OS Roman
 )
-DAMAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
+DAMAGED_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
 MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
 DIGIT = re.compile(r"\d")
 
@@ -61,7 +61,7 @@ class MoreRules:
         """
         self._asked = frozenset(rules.others)
         self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
-        self._test = _test_sentences(rules.test, rules.languages) if TEST in self._asked else None
+        self._test = _test_sentences(rules.test, rules.languages) if IN_TEST_SET in self._asked else None
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
@@ -75,18 +75,18 @@ class MoreRules:
         aligned = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
         if self._scale:
             self._check_lengths(self._scale, batch, aligned, broken)
-        if NUMBERS in self._asked:
+        if NUMBERS_DISAGREE in self._asked:
             rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
-            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[NUMBERS]
-        if PLACEHOLDERS in self._asked:
+            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[NUMBERS_DISAGREE]
+        if PLACEHOLDERS_DIFFER in self._asked:
             rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
-            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[PLACEHOLDERS]
+            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[PLACEHOLDERS_DIFFER]
         if self._test is not None:
             for column, sentences in zip(batch.columns, self._test, strict=True):
-                broken[whole[np.isin(column.hashes[whole], sentences)]] |= BITS[TEST]
+                broken[whole[np.isin(column.hashes[whole], sentences)]] |= BITS[IN_TEST_SET]
 
     def _check_characters(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGE)):
+        for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGED_CHARACTER)):
             if rule in self._asked:
                 for column in batch.columns:
                     broken[column.rows_with(pattern)] |= BITS[rule]
@@ -147,8 +147,8 @@ def _labels(rules: Rules) -> tuple[str, str]:
             labels[side] = identifier().label(code)
             if not labels[side]:
                 raise UserError(
-                    f"py3langid can't identify the language '{code}': give the codes of the languages with --from and "
-                    f"--to, or leave out the rules {SWAPPED} and {rule}."
+                    f"py3langid can't identify the language '{code}': give the code of the language in the "
+                    f"texts, or leave out the rules {SWAPPED} and {rule}."
                 )
     return labels[0], labels[1]
 
@@ -156,6 +156,6 @@ def _labels(rules: Rules) -> tuple[str, str]:
 def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[Bits64, Bits64]:
     """The hashes of the sources and of the targets of the test set."""
     if not files:
-        raise UserError("The rule test needs a test set: give its files with --test, or as data.test.")
+        raise UserError("The rule test needs a test set: name its files as data.test.")
     pairs = list(read_pairs(files, languages))
     return TextColumn([pair.source for pair in pairs]).hashes, TextColumn([pair.target for pair in pairs]).hashes

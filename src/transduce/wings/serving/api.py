@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -27,7 +26,18 @@ from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
+from transduce.wings.serving.payload import (
+    FORM,
+    MULTIPART,
+    Asked,
+    Detection,
+    Texts,
+    boundary,
+    check_characters,
+    check_limits,
+    parse,
+    validate,
+)
 from transduce.wings.serving.reference import reference
 from transduce.wings.serving.service import AUTO, Order, Service
 
@@ -85,7 +95,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     async def translate(request: Request) -> JSONResponse:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
-        _check(asked, texts, limits)
+        check_limits(asked, texts, limits)
         answer: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
@@ -105,7 +115,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
-        _check_characters("text", [asked.q], limits.characters)
+        check_characters("text", [asked.q], limits.characters)
         return JSONResponse([each._asdict() for each in service.detect(asked.q)])
 
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
@@ -245,26 +255,6 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     if len(body) < MAX_INLINE_BODY_BYTES:
         return parse(body, kind, query, limits.depth)
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
-
-
-def _check(asked: Texts, texts: list[str], limits: Limits) -> None:
-    """Raise UserError for a request that exceeds a limit."""
-    for what, count, limit in (
-        ("texts", len(texts), limits.texts),
-        ("alternatives", asked.alternatives, limits.alternatives),
-        ("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size),
-        ("terms", len(asked.glossary), limits.terms),
-    ):
-        if count > limit:
-            raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
-    _check_characters("text", texts, limits.characters)
-    _check_characters("side of a term", chain.from_iterable(asked.glossary.items()), limits.term_characters)
-
-
-def _check_characters(what: str, texts: Iterable[str], limit: int) -> None:
-    for text in texts:
-        if len(text) > limit:
-            raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,9 +61,9 @@ def serve(
         table = [(row.name, f"{row.value:,}", row.unit, row.help) for row in rows(limits)]
         print_table([("limit", "value", "unit", "meaning"), *table])
         return
-    if new_key:
-        if keys is None:
-            raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
+    if new_key and keys is None:
+        raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
+    if new_key and keys:
         print(add_key(keys, new_key))
         return
     if not models:
@@ -71,19 +72,21 @@ def serve(
         _check_proxy(address)
     local = is_local(host)
     if not local and keys is None and not insecure:
-        raise UserError(
-            f"Other machines can reach a server on {host}. Give --keys FILE (--new-key makes a key), or --insecure."
-        )
+        raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
-    with ThreadPoolExecutor(1, initializer=lower_priority) as loading:  # the engines' threads inherit the priority
-        served = by_direction([loading.submit(_load, folder, engine).result() for folder in models])
+    served = by_direction(_load_all(models, engine))
     app = application(served, owners, limits, local=local and not proxy)
     for direction, model in served.items():
         say(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
-    shown = f"[{host}]" if ":" in host else host
-    say(f"Listening on http://{shown}:{listening.getsockname()[1]}/")
+    say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
+
+
+def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
+    """Load models in a thread of lower priority, which the engines' threads inherit."""
+    with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
+        return [loading.submit(_load, folder, engine).result() for folder in folders]
 
 
 def _load(folder: Path, engine: EngineName) -> "Served":

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -11,13 +12,14 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from transduce.system.errors import UserError
+from transduce.wings.serving.limits import Limits
 
 # Strings of JSON, in which brackets have no meaning. An unterminated string extends to the end of the body; otherwise a
 # search would start again at each quotation mark and take quadratic time.
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
-MAX_CODE_CHARACTERS = 64  # of a language code
+MAX_LANGUAGE_CODE_CHARACTERS = 64  # of a language code
 NOT_UNICODE = "A text holds half a surrogate pair, which is not valid Unicode."
 NOT_A_FORM = "The form can't be read: it is not multipart/form-data, although its Content-Type says so."
 Fields = TypeVar("Fields", bound=BaseModel)
@@ -33,8 +35,8 @@ class Asked(BaseModel):
     """POST /attention."""
 
     q: str
-    source: str = Field(max_length=MAX_CODE_CHARACTERS)
-    target: str = Field(max_length=MAX_CODE_CHARACTERS)
+    source: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS)
+    target: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS)
 
 
 class Texts(BaseModel):
@@ -43,8 +45,8 @@ class Texts(BaseModel):
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text of any number of sentences and paragraphs, or a list of texts"
     )
-    source: str = Field("auto", max_length=MAX_CODE_CHARACTERS, description="language code; auto: detect it")
-    target: str = Field(max_length=MAX_CODE_CHARACTERS, description="language code")
+    source: str = Field("auto", max_length=MAX_LANGUAGE_CODE_CHARACTERS, description="language code; auto: detect it")
+    target: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS, description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(None, description="preferably sent as a header: Authorization: Bearer KEY")
@@ -70,7 +72,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
     if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         return fields | _json(body, depth)
     raise UserError(
-        f"Unsupported content type {kind[:MAX_CODE_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
+        f"Unsupported content type {kind[:MAX_LANGUAGE_CODE_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
     )
 
 
@@ -97,6 +99,27 @@ def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"][:1])
         raise UserError(f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
+
+
+def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
+    """Raise UserError for a request that exceeds a limit."""
+    for what, count, limit in (
+        ("texts", len(texts), limits.texts),
+        ("alternatives", asked.alternatives, limits.alternatives),
+        ("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size),
+        ("terms", len(asked.glossary), limits.terms),
+    ):
+        if count > limit:
+            raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
+    check_characters("text", texts, limits.characters)
+    check_characters("side of a term", chain.from_iterable(asked.glossary.items()), limits.term_characters)
+
+
+def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
+    """Raise UserError for a text of more characters than `limit`."""
+    for text in texts:
+        if len(text) > limit:
+            raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
 
 
 def _json(body: bytes, depth: int) -> dict[str, Any]:

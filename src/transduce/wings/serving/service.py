@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from transduce import model_folder
 from transduce.decoding.plan import Plan
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, read_document
 from transduce.text.inline import TextKind
@@ -85,7 +85,7 @@ class Service:
             )
             for group in groups
         ]
-        translations = [BLANK] * len(plan.sentences)
+        translations = [BLANK_TRANSLATION] * len(plan.sentences)
         for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
             for place, translation in zip(group.places, translated, strict=True):
                 translations[place] = translation

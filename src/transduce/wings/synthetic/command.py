@@ -5,7 +5,8 @@ from pathlib import Path
 from transduce.commands.options import Assignments
 from transduce.commands.prepare import say_prepared, vocabulary_options
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
-from transduce.config.schema import configure, flatten
+from transduce.config.parse import configure
+from transduce.config.schema import flatten
 from transduce.decoding.registry import EngineName
 from transduce.system.journal import say
 from transduce.system.machine import cores

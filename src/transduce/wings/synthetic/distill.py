@@ -21,7 +21,7 @@ from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.placeholder_tokens import have_same_tokens
-from transduce.text.rules import PLACEHOLDERS
+from transduce.text.rules import PLACEHOLDERS_DIFFER
 
 
 def distill(
@@ -57,7 +57,7 @@ def distill(
             if event["cut"]:
                 cleaning.count(CUT_OFF, pair.origin)
             elif not have_same_tokens(pair.source, event["text"]):
-                cleaning.count(PLACEHOLDERS, pair.origin)
+                cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
             else:
                 yield pair._replace(target=event["text"])
 

@@ -74,7 +74,7 @@ def check_corpus(files: Sequence[str], options: Options) -> None:
 
 def _rules(options: Options) -> "Rules":
     """The chosen rules, without those whose requirements are missing."""
-    from transduce.text.rules import DUPLICATE, LANGUAGE_RULES, OTHERS, SWAPPED, TEST, Rules, check_names
+    from transduce.text.rules import DUPLICATE, IN_TEST_SET, LANGUAGE_RULES, OTHERS, SWAPPED, Rules, check_names
     from transduce.wings.rules.identify import identifier
 
     known = (DUPLICATE, *OTHERS)
@@ -87,7 +87,7 @@ def _rules(options: Options) -> "Rules":
         if code and rule in chosen and rule not in options.only and not identifier().label(code):
             say(f"The language '{code}' is not checked: py3langid doesn't know it.")
             chosen = [name for name in chosen if name not in (rule, SWAPPED)]
-    others = tuple(name for name in chosen if name in OTHERS and (name != TEST or options.test or options.only))
+    others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or options.test or options.only))
     return Rules(0, DUPLICATE in chosen, others, options.languages, options.test)
 
 

@@ -9,13 +9,13 @@ from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
-from transduce.decoding.engines.formats import formats, refuse
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.fact import Fact
+from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:

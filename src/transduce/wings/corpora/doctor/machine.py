@@ -15,7 +15,7 @@ GIB = 1 << 30
 MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
 MIN_DISK_BYTES = 5 * GIB  # to keep its checkpoints
 DEVELOPER_EXTRAS = ("dev",)
-PURPOSES = {
+EXTRA_PURPOSES = {
     "doctor": "language identification",
     "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
     "export": "export to other formats",
@@ -93,7 +93,7 @@ def _extras() -> Iterator[Fact]:
             wanted.setdefault(match["extra"], []).append((match["name"], match["minimum"] or "0"))
     for extra, packages in sorted(wanted.items()):
         missing = [complaint for name, minimum in packages if (complaint := _complaint(name, minimum))]
-        says = PURPOSES.get(extra, extra) + (f": {', '.join(missing)}" if missing else "")
+        says = EXTRA_PURPOSES.get(extra, extra) + (f": {', '.join(missing)}" if missing else "")
         mend = f"pip install 'transduce[{extra}]'" if missing else ""
         yield Fact(f"extra {extra}", "lacking" if missing else "good", says, mend)
 

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.decoding.engines.torch import TorchEngine
-from transduce.decoding.engines.torch import open_engine as open_torch
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.torch_engine import open_engine as open_torch
 from transduce.decoding.types import ModelToOpen, Refusal
 from transduce.model.embedding import Embedding
 from transduce.model.seq2seq import Seq2Seq

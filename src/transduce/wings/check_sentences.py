@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 from transduce import model_folder
-from transduce.preparation.prepared import VALID
+from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import Origin, Pair, read_pairs
 
 PHRASEBOOK = "the phrasebook"
@@ -13,7 +13,7 @@ SENTENCES = Path(__file__).with_suffix(".tsv")  # 1,000 pairs, English and Germa
 
 def held_out(folder: Path, count: int) -> list[Pair]:
     """Pairs that a model's training held out; where they are gone, pairs of the phrasebook."""
-    file = folder / model_folder.DATA / VALID
+    file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
         return list(islice(read_pairs([str(file)]), count))
     return phrases(count)

@@ -1,0 +1,167 @@
+"""Options from TOML and from `section.key=value` arguments, converted to their types; and a configuration from them."""
+
+import dataclasses
+import difflib
+import functools
+import math
+import tomllib
+import typing
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import tomli_w
+
+from transduce.config.checks import check
+from transduce.config.schema import (
+    SECTIONS,
+    CorpusConfig,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    Options,
+    RunConfig,
+    TrainConfig,
+    fields_of,
+    options,
+)
+from transduce.system.errors import UserError
+
+CONFIG_FORMAT = 1  # of config.toml; a newer one is refused
+
+
+def configure(*layers: Options) -> RunConfig:
+    """A configuration from layers of options, the later over the earlier.
+
+    Raises UserError for an unknown name (and names the nearest), a value of the wrong type or one that no run can have.
+    """
+    sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for layer in layers:
+        for name, value in layer.items():
+            kind = _kind(name)
+            section, key = name.split(".")
+            sections[section][key] = _convert(name, value, kind)
+    config = RunConfig(
+        ModelConfig(**sections["model"]),
+        DataConfig(**sections["data"]),
+        TrainConfig(**sections["train"]),
+        DecodeConfig(**sections["decode"]),
+    )
+    check(config)
+    return config
+
+
+def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
+    """`section.key=value` arguments as options; the option's type decides how the value is read.
+
+    Raises UserError for an argument without `=`, an unknown name or a value of the wrong type.
+    """
+    values: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals:
+            raise UserError(f"'{argument}' is not an option; options are written section.key=value.")
+        values[name] = _parse(name, text, _kind(name))
+    return values
+
+
+def read_recipe(text: str, file: str) -> dict[str, Any]:
+    """The options of a TOML file; raises UserError that names `file` and the place."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file}: not valid TOML: {error}.") from None
+    version = tables.pop("format", CONFIG_FORMAT)
+    if version != CONFIG_FORMAT:
+        raise UserError(
+            f"{file} has format {version}, this transduce reads format {CONFIG_FORMAT}; install a newer transduce."
+        )
+    values = {}
+    for section, table in tables.items():
+        if not isinstance(table, dict):
+            raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
+        for key, value in table.items():
+            name = f"{section}.{key}"
+            values[name] = _convert(f"{file}: {name}", value, _kind(name, f"{file}: unknown"))
+    return values
+
+
+def to_toml(config: RunConfig) -> str:
+    """The whole configuration; `configure(read_recipe(to_toml(c), ...)) == c`."""
+    sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
+    return tomli_w.dumps({"format": CONFIG_FORMAT, **_plain(sections)})
+
+
+@functools.cache
+def _kinds() -> dict[str, Any]:
+    return {option.name: option.kind for option in options()}
+
+
+def _kind(name: str, unknown: str = "Unknown") -> Any:
+    """The type of an option; raises UserError with the nearest name. A name without a section is compared with keys."""
+    kinds = _kinds()
+    if name in kinds:
+        return kinds[name]
+    names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
+    matches = difflib.get_close_matches(name, names, 1, 0.5)
+    hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists them all."
+    raise UserError(f"{unknown} option '{name}'; {hint}")
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    """The value that a command-line text stands for."""
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in (tuple[str, ...], tuple[int, ...]):
+        parts = text.split(",") if text else []
+        return _convert(name, parts if kind == tuple[str, ...] else [_parse(name, part, int) for part in parts], kind)
+    if kind in (int, float):
+        try:
+            return kind(text.replace("_", ""))
+        except ValueError:
+            pass
+    return _convert(name, text, kind)
+
+
+def _convert(name: str, value: Any, kind: Any) -> Any:
+    """`value` as the option's type; raises UserError if it has another type."""
+    if typing.get_origin(kind) is Literal:
+        if value in typing.get_args(kind):
+            return value
+        raise UserError(f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'.")
+    if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
+        item_type = typing.get_args(kind)[0]
+        if all(type(item) is item_type for item in value):
+            return tuple(_checked_text(name, item) for item in value) if item_type is str else tuple(value)
+    if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
+        return tuple(_corpus(name, item) for item in value)
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if kind in (bool, int, str) and type(value) is kind:
+        return _checked_text(name, value) if isinstance(value, str) else value
+    expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "a list")
+    raise UserError(f"{name} must be {expected}, not '{value}'.")
+
+
+def _checked_text(name: str, text: str) -> str:
+    """The text; raises UserError for a file name that is not UTF-8, which TOML can't hold."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserError(f"{name}: the name {text!a} is not UTF-8; rename the file.")
+    return text
+
+
+def _corpus(name: str, item: Any) -> CorpusConfig:
+    if isinstance(item, CorpusConfig):
+        return item
+    kinds = {key: kind for key, kind, _, _ in fields_of(CorpusConfig)}
+    if not isinstance(item, dict) or set(item) - set(kinds) or not item.get("files"):
+        raise UserError(f"Each entry of [[{name}]] needs files = [...], and may have a weight.")
+    corpus = CorpusConfig(**{key: _convert(f"{name}.{key}", value, kinds[key]) for key, value in item.items()})
+    if corpus.weight < 0:
+        raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
+    return corpus
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,89 @@
+"""Options with their source: where each value came from.
+
+Layers, the lowest first: defaults of the schema, the table of sizes, the model that training continues from, a recipe,
+the command line. What a training measures (the corpus, the machine, a trial) comes on top.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from transduce.config.parse import configure
+from transduce.config.schema import Options, RunConfig, flatten, options
+
+DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
+RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
+CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
+CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # by the user
+
+
+class Settings(Mapping[str, Any]):
+    """Options by dotted name, each with its source; immutable."""
+
+    def __init__(self, source: str = DEFAULT, values: Options | None = None) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+        self._sources = dict.fromkeys(self._values, source)
+
+    @classmethod
+    def of(cls, values: Options) -> "Settings":
+        """Settings as they are; of a plain mapping, the calling program is the source."""
+        return values if isinstance(values, Settings) else cls(CALLER, values)
+
+    @classmethod
+    def of_config(cls, config: RunConfig) -> Self:
+        """All options of a configuration, with the sources that it recorded."""
+        settings = cls(DEFAULT, flatten(config))
+        settings._sources |= config.sources or {}
+        return settings
+
+    def over(self, source: str, values: Options) -> Self:
+        """With these options on top; a value that stays the same, also a default, keeps its source."""
+        defaults = flatten(RunConfig())
+        changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
+        return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
+
+    def under(self, source: str, values: Options) -> Self:
+        """With these options below: only those that were missing are added."""
+        return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
+
+    def updated(self, other: "Settings") -> Self:
+        """With the options of `other` on top, and their sources; a value that stays the same keeps its source."""
+        new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
+        return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
+
+    def without(self, *names: str) -> Self:
+        """Without some options."""
+        kept = {name: value for name, value in self.items() if name not in names}
+        return self._with(kept, {name: self._sources[name] for name in kept})
+
+    def source(self, name: str) -> str:
+        """Where an option's value came from."""
+        return self._sources.get(name, DEFAULT)
+
+    def is_chosen(self, name: str) -> bool:
+        """Whether the user chose an option's value."""
+        return self.source(name) in CHOSEN
+
+    def config(self) -> RunConfig:
+        """The configuration, with the source of every option; raises UserError as `configure` does."""
+        sources = {option.name: self.source(option.name) for option in options()}
+        return dataclasses.replace(configure(self), sources=sources)
+
+    def _with(self, values: dict[str, Any], sources: dict[str, str]) -> Self:
+        settings = type(self)()
+        settings._values, settings._sources = values, sources
+        return settings
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; a list of TOML or JSON equals a tuple."""
+    return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))

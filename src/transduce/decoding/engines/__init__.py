@@ -1,1 +1,0 @@
-"""What searches: our own beam search, and faster ones for the models that they know."""

@@ -1,0 +1,68 @@
+"""Python, the command line, the server and a document give the same translations for the same texts."""
+
+import asyncio
+from pathlib import Path
+
+import polib
+import pytest
+
+from command_line import run
+from corpora import reverse_texts
+from models import make_model
+from transduce.config.schema import PLACEHOLDER_TOKENS
+from transduce.decoding.loading import load
+from transduce.decoding.types import TranslationOptions
+from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.service import Order, Service
+
+PLACEHOLDERS = ["{0}", "%(name)s", "<b>{1}</b>", "``code``", ""]
+TEXTS = [f"{text} {PLACEHOLDERS[i % 5]}".strip() for i, text in enumerate(reverse_texts(20, seed=4)[0])]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that was trained on masked placeholders."""
+    folder = tmp_path_factory.mktemp("doors") / "model"
+    return make_model(folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
+
+
+def served(model: Path, texts: list[str]) -> list[str]:
+    """What a server answers."""
+    translator = load(model, engine="torch")
+    one = Served(str(model), Direction("en", "de"), translator)
+
+    async def ask() -> list[str]:
+        service = Service({one.direction: one}, Limits())
+        service.batcher.start()
+        try:
+            order = Order(TranslationOptions(sentences=True))
+            return [each.text for each in await service.translate(texts, one, order)]
+        finally:
+            await service.batcher.stop()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("sentences", [False, True], ids=["one sentence", "several sentences"])
+def test_four_doors_give_the_same_translations(sentences, model, tmp_path, capsys):
+    """Texts of several sentences are split by the command line and in Python if asked for, elsewhere always."""
+    texts = [f"{text}. {text}?" for text in TEXTS] if sentences else TEXTS
+    in_python = [each.text for each in load(model, engine="torch").translate(texts, sentences=sentences)]
+    assert len(set(in_python)) > len(texts) / 2
+    for text, translation in zip(texts, in_python, strict=True):
+        assert all(text.count(each) == translation.count(each) for each in ("{0}", "%(name)s", "``code``", "<b>"))
+
+    (tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    arguments = ["translate", model, "--engine", "torch", "--input"]
+    status, output, _ = run(capsys, *arguments, tmp_path / "lines.txt", *(["--sentences"] if sentences else []))
+    assert status == 0 and output.split("\n")[:-1] == in_python
+
+    assert served(model, texts) == in_python
+
+    document = polib.POFile()
+    document.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+    document.extend(polib.POEntry(msgid=text, msgstr="") for text in texts)
+    document.save(str(tmp_path / "texts.po"))
+    status, _, _ = run(capsys, *arguments, tmp_path / "texts.po", "--output", tmp_path / "out.po")
+    assert status == 0 and [entry.msgstr for entry in polib.pofile(str(tmp_path / "out.po"))] == in_python
