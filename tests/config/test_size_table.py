@@ -11,7 +11,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
 from transduce.config.size_table import TABLE, model_options, sizes_for, training_options
 
-DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "recipes.md"
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
