@@ -58,8 +58,8 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def folders() -> list[str]:
     """The folders of the package, each wing by itself; `wings.export` is one."""
-    places = [path.parent for path in sorted([*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("wings/*/__init__.py")])]
-    return [".".join(place.relative_to(PACKAGE).parts) for place in places if place.name != "wings"]
+    places = sorted([*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("wings/*/__init__.py")])
+    return [".".join(place.parent.relative_to(PACKAGE).parts) for place in places]
 
 
 def commands() -> str:
@@ -104,7 +104,8 @@ def _link(link: re.Match[str], source: str) -> str:
 def _api(folder: str) -> Iterator[str]:
     """A page for the modules of a folder of the package."""
     yield f"---\nsearch:\n  boost: 0.2\n---\n\n# transduce.{folder}\n"
-    for path in sorted(PACKAGE.joinpath(*folder.split(".")).rglob("*.py")):
+    place = PACKAGE.joinpath(*folder.split("."))
+    for path in sorted(place.glob("*.py") if folder == "wings" else place.rglob("*.py")):
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         if not module.endswith("__init__"):
             yield f"::: {module}\n    options: {{heading_level: 2, show_root_full_path: true}}\n"
