@@ -102,7 +102,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
         assert status == 0
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
-        assert "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   not named; with --from and --to " in said
+        assert "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   not named; set data.source and data.target " in said
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
         assert first.keys() == other.keys()
@@ -180,7 +180,7 @@ def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
     command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
     trained, dropped = output(capsys, *command).splitlines()
     counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
-    assert dropped == f"left out, with a sentence that is held out: {200 - sum(counts)}"
+    assert dropped == f"left out, because a held-out pair has the same sentence: {200 - sum(counts)}"
     assert counts[0] < 200 - counts[1]
 
 
