@@ -102,7 +102,10 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
         assert status == 0
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
-        assert "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   not named; set data.source and data.target " in said
+        assert (
+            "\nCorpus      300 pairs src-tgt, " in said
+            and "\nLanguages   not named; set data.source and data.target " in said
+        )
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
         assert first.keys() == other.keys()
@@ -633,7 +636,9 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
 
 
 def test_info_of_a_finished_training(place, capsys):
-    printed = dict(line.split("  ", 1) for line in output(capsys, "info", place / "one").splitlines())
+    facts, _, sources = output(capsys, "info", place / "one").partition("\n\n")
+    printed = dict(line.split("  ", 1) for line in facts.splitlines())
+    assert re.search(r"data.corpora .*command line", sources)
     assert printed["languages"].strip() == "ka to zu"
     assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
     assert printed["corpus"].strip() == f"300 pairs: {place}/train.tsv"
@@ -673,7 +678,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
-    "train train.src train.tgt --out x": "Unexpected argument train.tgt; the files of a corpus follow --train.",
+    "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
     "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
@@ -696,7 +701,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate": "translate needs MODEL",
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
-    "translate one test.src": "Unexpected argument test.src; the file to read follows --input.",
+    "translate one test.src": "Unexpected argument test.src; name the file to read after --input.",
     "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
@@ -715,7 +720,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src": "test.src: the suffix does not name a bilingual format.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
-    "parse one --input x.mrg": "To parse its words and score the parses: transduce evaluate one x.mrg",
+    "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
     "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",

@@ -47,7 +47,7 @@ class ModelConfig:
     vocab_size: int = option(37000, "size of the target vocabulary, taken from the tokenizer", paper="37000", least=1)
     source_vocab_size: int = option(
         0,
-        "size of the source vocabulary; 0: one joint vocabulary, whose embeddings are also the output matrix",
+        "size of the source vocabulary; 0: one joint vocabulary for both sides",
         paper="0",
     )
     num_encoder_layers: int = option(6, "encoder layers, N", paper="6", least=1)
@@ -120,7 +120,7 @@ class DataConfig:
     symbols: bool = option(False, "the target side is linearised trees, and each of its words is one token")
     placeholders: Literal["auto", "masked", "kept"] = option(
         "auto",
-        "masked: the model sees a symbol for each placeholder, and no tags; auto: masked if the corpus is documents",
+        "masked: the model sees a symbol for each placeholder and no tags; auto: for documents",
         paper="kept",
     )
     vocab_size: int = option(37000, "tokens in a vocabulary", paper="37000", least=1)

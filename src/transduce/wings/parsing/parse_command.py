@@ -41,7 +41,7 @@ def parse(
     check_output(output, [input])
     if suffixes(input)[0] == TREES:
         command = shlex.join(["transduce", "evaluate", str(model), input])
-        raise UserError(f"{input} is a file of trees. To parse its words and score the parses: {command}")
+        raise UserError(f"{input} is a file of trees. `{command}` parses its words and scores the parses.")
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
