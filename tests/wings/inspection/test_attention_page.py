@@ -355,7 +355,7 @@ def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_pa
         (["--layer", 1], "are for pictures"),
         (["--out", "x.png", "--layer", 3], "The model has no layer 3. Choose 1 to 2"),
         (["--out", "x.png", "--head", -1], "The model has no head -1"),
-        (["model.d_model=3"], "can't be set for a model that is trained"),
+        (["model.d_model=3"], "can't be set for a trained model"),
     ],
 )
 def test_mistakes_are_sentences(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
