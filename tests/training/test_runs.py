@@ -182,7 +182,7 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
-    assert "There will be about 2 updates, and the learning rate rises for 9: give more" in capfd.readouterr().err
+    assert "There will be about 2 updates, and the learning rate rises for 9: allow more" in capfd.readouterr().err
 
 
 def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):

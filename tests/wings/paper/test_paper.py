@@ -402,7 +402,7 @@ def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path,
     first = checkpoint_of(tmp_path / "long/seed-1")
     assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
     assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
-    assert f"Going on at step {first:,}" in capfd.readouterr().err
+    assert f"Resuming at step {first:,}" in capfd.readouterr().err
 
 
 def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
