@@ -93,7 +93,5 @@ def test_mistakes_are_user_errors(tmp_path):
         transduce.load(tmp_path / "none")
     with pytest.raises(transduce.UserError, match="No model to load"):
         transduce.load([])
-    with pytest.raises(transduce.UserError, match="The engine int8 is for CPUs, not for cuda"):
-        transduce.load(tmp_path / "none", engine="int8", device="cuda")
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train({}, tmp_path / "out")

@@ -18,6 +18,7 @@ import transduce
 from command_line import die
 from corpora import TINY, changed, spelt, write_texts
 from transduce import cli, model_folder
+from transduce.config.settings import Settings
 from transduce.system.files import verify
 from transduce.system.journal import Event, read_events
 from transduce.training.run import train
@@ -314,7 +315,7 @@ def given(corpus: list[str], **changes: object) -> dict[str, object]:
 def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_path):
     options = given(corpus, train__steps=30, train__save_every=30)
     train(options, tmp_path / "straight")
-    start(options, tmp_path / "out", None, False, torch.device("cpu"))
+    start(Settings.of(options), tmp_path / "out", None, False, torch.device("cpu"))
     noted = (tmp_path / "straight/journal.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "out/journal.jsonl").write_bytes(b"".join(noted[:3]))  # killed after update 20
     train(options, tmp_path / "out")
@@ -323,7 +324,7 @@ def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_pa
 
 @pytest.mark.parametrize("gone", [["config.toml"], ["config.toml", "tokenizer.model"]])
 def test_a_start_that_left_no_configuration_is_made_anew(gone, corpus, tmp_path):
-    start(given(corpus, train__seed=5), tmp_path / "out", None, False, torch.device("cpu"))
+    start(Settings.of(given(corpus, train__seed=5)), tmp_path / "out", None, False, torch.device("cpu"))
     for name in gone:
         (tmp_path / "out" / name).unlink()
     for out in (tmp_path / "out", tmp_path / "straight"):

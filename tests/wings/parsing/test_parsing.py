@@ -60,7 +60,7 @@ class Random:
 def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
     words, limits = [count for count, _ in sizes], [2 * count + extra for count, extra in sizes]
     only = WellFormed(kinds_of(PIECES, SYMBOLS), words, limits)
-    found = beam_search(Random(seed, spread), limits, beam_size=beam_size, only=only)
+    found = beam_search(Random(seed, spread), limits, beam_size=beam_size, token_filter=only)
     for hypotheses, count, limit in zip(found, words, limits, strict=True):
         assert hypotheses
         for hypothesis in hypotheses:
