@@ -81,7 +81,7 @@ def clear(out: Path) -> None:
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
-        ours |= {model_folder.CHECKPOINTS, JOINT, SOURCE, TARGET, PIECES}
+        ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
     remove_leftovers(out)
