@@ -22,7 +22,7 @@ Assignments = Annotated[
     ),
 ]
 
-WIDE = 200  # columns, where no terminal says how many there are
+PIPED_COLUMNS = 240  # without a terminal
 
 
 def options(*, json: bool = False, markdown: bool = False) -> None:
@@ -50,7 +50,7 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
             section = option.name.partition(".")[0]
             table.add_row()
         table.add_row(*(cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()))
-    Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False, emoji=False).print(table)
+    Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, highlight=False, markup=False, emoji=False).print(table)
 
 
 def _markdown() -> Iterator[str]:
