@@ -50,7 +50,8 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
             section = option.name.partition(".")[0]
             table.add_row()
         table.add_row(*(cell if isinstance(cell, str) else _text(cell) for cell in _row(option).values()))
-    Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, highlight=False, markup=False, emoji=False).print(table)
+    width = None if sys.stdout.isatty() else PIPED_COLUMNS
+    Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 
 def _markdown() -> Iterator[str]:
