@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 from rich.table import Table as ScreenTable
 
-from transduce.commands.options import WIDE, Assignments
+from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, read_text
 from transduce.system.errors import UserError
 from transduce.system.journal import say
@@ -137,7 +137,7 @@ def _print(table: "Table") -> None:
         screen.add_column(heading, overflow="fold")
     for row in table.rows:
         screen.add_row(*row)
-    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, emoji=False, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, markup=False, emoji=False, highlight=False)
     console.print(screen)
     for note in table.notes:
         console.print(note, soft_wrap=False)
