@@ -74,8 +74,8 @@ def measure(
     for example, weights in zip(examples, maps, strict=True):
         sides = []
         for text, side in ((example.english, "source"), (example.german, "target")):
-            [ids] = getattr(model.tokenizer, f"encode_{side}")([text])
-            spans = model.tokenizer.source_spans(text, ids) if side == "source" else model.tokenizer.target_spans(ids)
+            vocabulary = getattr(model.tokenizer, side)
+            spans = vocabulary.spans_in(text, vocabulary.encode([text]).lists()[0])
             sides.append((positions(text), spans))
         (read, source_spans), (written, target_spans) = sides
         inner = weights[later : later + len(target_spans), : len(source_spans)]

@@ -68,7 +68,7 @@ class Crawl:
     def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
         """The same pairs as ids: a part has the same ids everywhere, because a space comes before it."""
         known = [pack([part[side] for part in self.parts]) for side, pack in
-                 enumerate((tokenizer.pack_source, tokenizer.pack_target))]  # fmt: skip
+                 enumerate((tokenizer.source.encode, tokenizer.target.encode))]  # fmt: skip
         done = 0
         for places, counts in self.chunks(pairs, seed):
             source, target = (joined(rows, places, counts) for rows in known)

@@ -110,7 +110,7 @@ def write_batches(data: Path, file: Path) -> None:
     mixture, arrays = open_prepared(data).mixture, {}
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)
     for number, [batch] in enumerate(epoch[:BATCHES]):
-        made = make_batch([mixture.source(i) for i in batch], [mixture.target(i) for i in batch])
+        made = make_batch(mixture.sources(batch), mixture.targets(batch))
         arrays |= {f"{name}-{number}": tensor.numpy() for name, tensor in zip("sio", made[:3], strict=True)}
     np.savez(file, **arrays)
 

@@ -4,9 +4,16 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from transduce.config.schema import DataConfig
+from transduce.preparation.aggregate import leave_out
+from transduce.preparation.passes import read_part
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Pair
+from transduce.text.rules import Rules
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.word_cache import pack
@@ -62,7 +69,26 @@ def reverse_rows(count: int, seed: int, vocab_size: int = 14, longest: int = 7) 
 def mixture(folder: Path, rows: Rows) -> Mixture:
     """The rows as a training corpus; line n of file 0 is row n - 1."""
     write_store(folder, blocks((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)))
-    return Mixture([TokenStore.open(folder)], [1.0])
+    return Mixture([TokenStore(folder)], [1.0])
+
+
+def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> list[Pair]:
+    """The pairs that preparation keeps by these rules; the others are counted in `report`."""
+    source, target = rules.languages
+    data = DataConfig(
+        max_ratio=rules.max_ratio,
+        deduplicate=rules.deduplicate,
+        rules=rules.others,
+        source=source,
+        target=target,
+        test=rules.test,
+        placeholders="kept",
+        holdout=0,
+    )
+    with TemporaryDirectory() as folder:
+        staged = read_part(pairs, data, Path(folder) / "staged")
+        leave_out([staged], data, report)
+        return list(staged.pairs())
 
 
 def blocks(rows: Iterable[tuple[Sequence[int], Sequence[int], int, int]], size: int = 5) -> Iterator[Encoded]:

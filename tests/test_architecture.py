@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.formats", "wings.check_sentences"},
+    {"wings.formats", "wings.check_sentences", "wings.inline"},
     {
         *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
         "wings.int8",
@@ -65,8 +65,6 @@ SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentence
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("model_folder", "model.build"),
     ("wings.formats", "tokens.tokenizer"),
-    ("decoding.translator", "decoding.plan"),
-    ("decoding.translator", "text.placeholder_tokens"),
 }
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -225,7 +226,7 @@ def texts_of(folder: Path) -> list[tuple[str, str]]:
     """The pairs of a prepared corpus: sources as they stand in its file, targets decoded."""
     prepared = open_prepared(folder)
     data, there = prepared.mixture, lines(Path(prepared.facts.files[0][0]))
-    targets = prepared.tokenizer.decode([data.target(i).tolist() for i in range(len(data))])
+    targets = prepared.tokenizer.decode(data.targets(np.arange(len(data))))
     return [(there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)]
 
 

@@ -101,7 +101,7 @@ texts = st.one_of(odd, st.text(st.characters(exclude_characters="\n"), max_size=
 @example(text="")
 def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
     [ids] = tokenizer.encode_source([text])
-    spans = tokenizer.source_spans(text, ids)
+    spans = tokenizer.source.spans_in(text, ids)
     assert len(spans) == len(ids)
     assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(text) if ids else 0]
     for (begin, end), piece in zip(spans, tokenizer.source_pieces(ids), strict=True):
@@ -116,7 +116,7 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
 def test_so_do_those_of_whatever_a_model_writes(tokenizer, data):
     size = tokenizer.target_size
     ids = data.draw(st.lists(st.one_of(st.integers(0, size - 1), st.integers(0, min(size - 1, 262))), max_size=24))
-    spans = tokenizer.target_spans(ids)
+    spans = tokenizer.target.spans(ids)
     [text] = tokenizer.decode([ids])
     assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(text)]
     for token, (begin, end) in zip(ids, spans, strict=True):
@@ -140,7 +140,7 @@ def begins(spans: list[tuple[int, int]]) -> set[int]:
 @settings(max_examples=200)
 @given(text=texts)
 def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text):
-    found = words(text, begins(tokenizer.source_spans(text, tokenizer.encode_source([text])[0])))
+    found = words(text, begins(tokenizer.source.spans_in(text, tokenizer.encode_source([text])[0])))
     places = [place for begin, end in found for place in range(begin, end)]
     assert places == sorted(set(places))
     assert not any(text[begin:end].isspace() for begin, end in found)
@@ -202,7 +202,7 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
     assert list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
     for text, best in zip(texts, found, strict=True):
         for translation in (best, *best.alternatives):
-            source_words = words(text, begins(bpe.source_spans(text, bpe.encode_source([text])[0])))
+            source_words = words(text, begins(bpe.source.spans_in(text, bpe.encode_source([text])[0])))
             linked = Counter(link.target for link in translation.links)
             assert {link.source for link in translation.links} <= set(source_words)
             assert all(0 <= link.weight <= 1.0001 for link in translation.links)

@@ -123,7 +123,7 @@ def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size)
 
 PIECES = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b", ".", "\u2581"]
 BOUNDARIES = WordBoundaries(
-    *(tuple(kind(piece.replace("\u2581", " ")[at]) for piece in PIECES) for at in (0, -1)), opens=(False,) * len(PIECES)
+    tuple(kind(piece.replace("\u2581", " ")[0]) for piece in PIECES), opens=(False,) * len(PIECES)
 )
 CONSTRAINTS = {
     "a": Constraint("a", ((4,),), "letter", "letter"),

@@ -20,9 +20,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpora import clean
 from transduce.system.errors import UserError
 from transduce.text import jsonl, plain
-from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning, clean
+from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
@@ -358,13 +359,13 @@ few_texts = st.one_of(st.sampled_from(["", " ", "\u3000", "a", "b ", "c\nd", "a"
 @given(st.lists(st.tuples(few_texts, few_texts)), st.sampled_from([0.0, 1.0, 3.0]), st.booleans())
 def test_what_is_kept_and_what_is_counted_add_up(texts, max_ratio, deduplicate):
     pairs, report, rules = number(texts), Cleaning(), Rules(max_ratio, deduplicate)
-    kept = list(clean(pairs, rules, report))
+    kept = clean(pairs, rules, report)
     left_out = sorted(itertools.chain(*report.lines.values()))
     assert report.read == len(pairs) == len(kept) + report.total
     assert {rule: len(lines) for rule, lines in report.lines.items()} == dict(report.counts)
     assert kept == [pair for pair in pairs if pair.origin not in left_out]
     again = Cleaning()
-    assert list(clean(kept, rules, again)) == kept
+    assert clean(kept, rules, again) == kept
     assert again.total == 0 and again.sentences() == []
 
 
@@ -380,23 +381,23 @@ def test_rules_by_hand():
         ("a", "b" * 14),
     ]
     report = Cleaning()
-    kept = list(clean(number(texts), Rules(max_ratio=3, deduplicate=True), report))
+    kept = clean(number(texts), Rules(max_ratio=3, deduplicate=True), report)
     assert [pair.origin.line for pair in kept] == [1, 5, 7]
     found = {rule: [origin.line for origin in lines] for rule, lines in report.lines.items()}
     assert found == {"empty": [2, 3], "duplicate": [4], "line-break": [6], "ratio": [8]}
-    assert len(list(clean(number(texts), Rules(max_ratio=0, deduplicate=False), Cleaning()))) == 5
+    assert len(clean(number(texts), Rules(max_ratio=0, deduplicate=False), Cleaning())) == 5
 
 
 def test_only_equal_pairs_are_repetitions():
     pairs = number([("ab", "c"), ("a", "bc"), ("c", "ab"), *((f"s{i}", "t") for i in range(100_000))])
-    assert list(clean(pairs, Rules(0, True), Cleaning())) == pairs
+    assert clean(pairs, Rules(0, True), Cleaning()) == pairs
 
 
 @pytest.mark.parametrize("distance", [1, CHUNK - 1, CHUNK, 5 * CHUNK + 1])
 def test_a_repetition_is_found_at_any_distance(distance):
     pairs = number([(f"s{i}", "t") for i in range(distance)] * 2)
     report = Cleaning()
-    assert list(clean(pairs, Rules(0, True), report)) == pairs[:distance]
+    assert clean(pairs, Rules(0, True), report) == pairs[:distance]
     assert report.counts == {"duplicate": distance}
 
 
@@ -413,7 +414,7 @@ def test_hashes_are_new_once(calls):
 
 def test_report_in_sentences():
     report = Cleaning()
-    list(clean(number([("a", "b")] * 1500 + [("", "")]), Rules(0, True), report))
+    clean(number([("a", "b")] * 1500 + [("", "")]), Rules(0, True), report)
     report.count("too-long", Origin("g", 9))
     assert report.total == 1501
     assert report.sentences() == [

@@ -23,7 +23,7 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     for number, rows in enumerate(CORPORA):
         write_store(folder / str(number), blocks((*row, number, line) for line, row in enumerate(rows, start=1)))
-    return [TokenStore.open(folder / str(number)) for number in range(len(CORPORA))]
+    return [TokenStore(folder / str(number)) for number in range(len(CORPORA))]
 
 
 def chosen(mixture: Mixture, epoch: int, seed: int = 1) -> list[int]:
@@ -37,17 +37,18 @@ def test_pairs_are_numbered_through(stores):
     rows = [(store, row) for store, corpus in enumerate(CORPORA) for row in enumerate(corpus, start=1)]
     assert len(mixture) == len(rows) == 32
     for index, (store, (line, (source, target))) in enumerate(rows):
-        assert mixture.source(index).tolist() == source
-        assert mixture.target(index).tolist() == target
-        assert np.array(mixture.lengths(np.array([index]))).tolist() == [[len(source)], [len(target)]]
+        pair = np.array([index])
+        assert [ids.tolist() for ids in (*mixture.sources(pair), *mixture.targets(pair))] == [source, target]
+        assert np.array(mixture.lengths(pair)).tolist() == [[len(source)], [len(target)]]
         assert mixture.origin(index) == (store, store, line)
 
 
 @given(pairs=st.lists(st.integers(0, 31)))
 def test_many_pairs_are_found_as_each_is(stores, pairs):
     mixture, chosen = Mixture(stores, [1.0] * 4), np.array(pairs, dtype=np.int64)
-    assert [ids.tolist() for ids in mixture.sources(chosen)] == [mixture.source(pair).tolist() for pair in pairs]
-    assert [ids.tolist() for ids in mixture.targets(chosen)] == [mixture.target(pair).tolist() for pair in pairs]
+    rows = list(itertools.chain.from_iterable(CORPORA))
+    assert [ids.tolist() for ids in mixture.sources(chosen)] == [rows[pair][0] for pair in pairs]
+    assert [ids.tolist() for ids in mixture.targets(chosen)] == [rows[pair][1] for pair in pairs]
 
 
 @settings(max_examples=50)

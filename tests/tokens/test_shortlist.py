@@ -23,7 +23,7 @@ def mixture(tmp_path):
     sources = [choice.sample(range(4, SIZE - 2), k=choice.randint(1, 6)) for _ in range(400)]
     rows = [(row, [EVERYWHERE, *sorted(OF[piece] for piece in row)], 0, line) for line, row in enumerate(sources, 1)]
     write_store(tmp_path / "store", blocks([*rows, ([], [4], 0, 401), ([4] * 101, [5], 0, 402), ([4], [], 0, 403)]))
-    return Mixture([TokenStore.open(tmp_path / "store")], [1.0])
+    return Mixture([TokenStore(tmp_path / "store")], [1.0])
 
 
 def test_the_translation_of_a_piece_is_found(mixture, monkeypatch):
@@ -51,4 +51,4 @@ def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, v
 def test_a_corpus_without_pairs_to_learn_from_is_told(tmp_path):
     write_store(tmp_path / "store", blocks([([4] * 101, [5], 0, 1), ([4], [], 0, 2)]))
     with pytest.raises(UserError, match="at most 100 tokens a side, and there are none"):
-        learn(Mixture([TokenStore.open(tmp_path / "store")], [1.0]), SIZE, joint=False)
+        learn(Mixture([TokenStore(tmp_path / "store")], [1.0]), SIZE, joint=False)

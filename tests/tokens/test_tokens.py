@@ -96,10 +96,10 @@ def test_pieces_spell_the_text(tokenizer):
 
 @given(st.lists(lines, max_size=6), st.integers(1, 9))
 def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer._source.model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.source.model)
     with patch("transduce.tokens.word_cache.MAX_CACHED_CHARACTERS", most):
         rows = tokenizer.encode_source(texts)
-        packed = tokenizer.pack_source(texts)
+        packed = tokenizer.source.encode(texts)
     assert packed.lists() == rows
     for text, row in zip(texts, rows, strict=True):
         if "\u2581" not in text:  # which SentencePiece takes for a space
@@ -194,14 +194,13 @@ pairs = st.lists(st.tuples(ids, ids, st.integers(0, 2**31 - 1), st.integers(1, 2
 def test_the_store_gives_back_what_was_written(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("store") / "train"
     write_store(folder, blocks(rows))
-    store = TokenStore.open(folder)
+    store = TokenStore(folder)
     assert len(store) == len(rows)
-    assert [(*map(list, (store.source(i), store.target(i))), *store.origin(i)) for i in range(len(store))] == rows
-    assert store.source_lengths.tolist() == [len(row[0]) for row in rows]
-    assert store.target_lengths.tolist() == [len(row[1]) for row in rows]
-    for i in (-1, len(rows)):
-        with pytest.raises(IndexError):
-            store.source(i)
+    every = np.arange(len(rows))
+    texts = zip(store.source.rows(every), store.target.rows(every), strict=True)
+    assert [(*map(list, text), *store.origin(i)) for i, text in enumerate(texts)] == rows
+    assert store.source.lengths.tolist() == [len(row[0]) for row in rows]
+    assert store.target.lengths.tolist() == [len(row[1]) for row in rows]
 
 
 def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
@@ -210,8 +209,9 @@ def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
     write_store(tmp_path / "wide", blocks([*many, ([65536], [1], 0, 101)]))
     sizes = {name: (tmp_path / name / "source.ids").stat().st_size for name in ("narrow", "wide")}
     assert sizes == {"narrow": 2 * 5000, "wide": 4 * 5001}
-    assert TokenStore.open(tmp_path / "wide").source(99).tolist() == [7] * 50
-    assert TokenStore.open(tmp_path / "wide").target(99).dtype.itemsize == 2
+    wide = TokenStore(tmp_path / "wide")
+    assert [row.tolist() for row in wide.source.rows(np.array([99, 100]))] == [[7] * 50, [65536]]
+    assert wide.target.ids.itemsize == 2
 
 
 def test_beside_its_ids_a_pair_takes_a_few_bytes(tmp_path):
@@ -222,20 +222,20 @@ def test_beside_its_ids_a_pair_takes_a_few_bytes(tmp_path):
     ids = sizes.pop("source.ids") + sizes.pop("target.ids")
     assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
     assert sum(sizes.values()) < 5.5 * 6000
-    store = TokenStore.open(tmp_path / "store")
+    store = TokenStore(tmp_path / "store")
     assert [store.origin(n) for n in range(6000)] == [(n // 3000, n % 3000 * 2) for n in range(6000)]
-    assert [len(store.source(n)) for n in range(6000)] == [n % 7 for n in range(6000)]
     places = np.random.default_rng(1).permutation(6000)
-    assert [ids.tolist() for ids in store.sources(places)] == [[1] * (n % 7) for n in places]
-    assert [ids.tolist() for ids in store.targets(places)] == [[2] * (n % 5) for n in places]
+    assert [ids.tolist() for ids in store.source.rows(places)] == [[1] * (n % 7) for n in places]
+    assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
 
 
 def test_a_sentence_may_be_very_long(tmp_path):
     write_store(tmp_path / "store", blocks([([1], [2], 0, 1), ([3] * 70_000, [4] * 65_535, 0, 2), ([5], [6], 0, 3)]))
-    store = TokenStore.open(tmp_path / "store")
-    assert [len(store.source(n)) for n in range(3)] == [1, 70_000, 1]
-    assert (store.source_lengths.itemsize, store.target_lengths.itemsize) == (4, 2)
-    assert (store.source(2).tolist(), store.target(2).tolist()) == ([5], [6])
+    store = TokenStore(tmp_path / "store")
+    assert [len(row) for row in store.source.rows(np.arange(3))] == [1, 70_000, 1]
+    assert (store.source.lengths.itemsize, store.target.lengths.itemsize) == (4, 2)
+    last = np.array([2])
+    assert (store.source.rows(last)[0].tolist(), store.target.rows(last)[0].tolist()) == ([5], [6])
 
 
 @pytest.mark.parametrize("other", [1, 3])
@@ -244,7 +244,7 @@ def test_a_store_of_another_format_is_refused(tmp_path, other):
     header = tmp_path / "store/store.json"
     header.write_text(header.read_text().replace('"format": 2', f'"format": {other}'))
     with pytest.raises(UserError, match=f"format {other}, this transduce reads format 2"):
-        TokenStore.open(tmp_path / "store")
+        TokenStore(tmp_path / "store")
 
 
 def test_rows_that_fail_leave_nothing(tmp_path):
@@ -265,10 +265,10 @@ def test_a_damaged_store_is_named(name, tmp_path):
     path = tmp_path / "store" / name
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UserError, match=name):
-        TokenStore.open(tmp_path / "store")
+        TokenStore(tmp_path / "store")
     path.unlink()
     with pytest.raises(UserError, match=f"{name} is missing"):
-        TokenStore.open(tmp_path / "store")
+        TokenStore(tmp_path / "store")
 
 
 # -- the plan of batches -----------------------------------------------------------------------------

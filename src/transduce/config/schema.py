@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from transduce.config.families import FAMILIES
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
-# One-character tokens that replace placeholders (text/placeholder_tokens.py): Unicode reserves them for programs.
+# One-character tokens that replace placeholders (wings/inline): Unicode reserves them for programs.
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 SECTIONS = ("model", "data", "train", "decode")
 

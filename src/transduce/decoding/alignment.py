@@ -39,13 +39,13 @@ def align(
         pairs = [rows[row] for row in batch]
         attention = engine.attention([sources[i] for i, _ in pairs], [tokens for _, tokens in pairs])
         weights.update(zip(batch, attention, strict=True))
-    spans = [tokenizer.source_spans(*pair) for pair in zip(texts, sources, strict=True)]
+    spans = [tokenizer.source.spans_in(*pair) for pair in zip(texts, sources, strict=True)]
     order = iter(range(len(rows)))
 
     def linked(translation: Translation) -> Translation:
         row = next(order)
         i, tokens = rows[row]
-        target_spans = tokenizer.target_spans(tokens)
+        target_spans = tokenizer.target.spans(tokens)
         return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, target_spans))
 
     return [replace(linked(best), alternatives=tuple(map(linked, best.alternatives))) for best in translations]

@@ -1,4 +1,4 @@
-"""What decoding loads by name: engines, and what enforces a glossary. An entry is "module:function", loaded when used.
+"""What decoding loads by name: engines, plans of texts, and what enforces a glossary. An entry is "module:function".
 
 Users can name the engines torch (our own search, for every model), int8 (the same with products in 8 bits) and
 ctranslate2. CTranslate2 is a wing because it is an optional package that knows one family of models, and because the
@@ -19,6 +19,7 @@ ENGINES = {
 AUTOMATIC = ("ctranslate2", "torch")  # the engines that "auto" tries, the first that is not refused counts
 EXPORTS = {"encoder.onnx": "onnx"}  # a file by which an export is recognised, and the engine that reads the export
 
+PLAN_TEXTS = "transduce.wings.inline.plan:Plan"  # takes texts apart into sentences
 EXPORT_FORMATS = "transduce.wings.formats:formats"  # folder, config -> the formats it can be exported to
 READ_GLOSSARY = "transduce.wings.terms.glossary:read_glossary"  # file -> list[Term]
 ENFORCE_GLOSSARY = "transduce.wings.terms.enforce:enforce"  # see there

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
-from transduce.decoding.registry import ENFORCE_GLOSSARY
+from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.scoring import score_pairs
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
@@ -26,6 +25,7 @@ from transduce.decoding.types import (
     Feature,
     Hypothesis,
     NBestLists,
+    Plan,
     Request,
     Scored,
     Sentences,
@@ -36,11 +36,9 @@ from transduce.decoding.types import (
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
-from transduce.text.inline import TextKind
+from transduce.text.formats import TextKind
+from transduce.text.pairs import mask_pair
 from transduce.tokens.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from transduce.decoding.plan import Plan
 
 CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
 
@@ -123,16 +121,20 @@ class Translator:
         if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
             return self.translate_sentences(texts, options, numbers)
         plan = self.plan(texts, options, kinds=kinds)
-        return plan.assemble(plan.translate(self.translate_sentences, numbers))
+        translations = [BLANK_TRANSLATION] * len(plan.sentences)
+        for group in plan.groups:
+            sentences = [plan.sentences[place] for place in group.places]
+            translated = self.translate_sentences(sentences, group.options, [numbers[text] for text in group.texts])
+            for place, translation in zip(group.places, translated, strict=True):
+                translations[place] = translation
+        return plan.assemble(translations)
 
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
-    ) -> "Plan":
+    ) -> Plan:
         """The sentences of texts, to be translated in any way, and what puts the texts together again."""
-        from transduce.decoding.plan import Plan  # too slow for a line
-
         limits = [self.max_length if options.sentences else None, self._max_tokens]
-        return Plan(
+        plan: Plan = resolve_name(PLAN_TEXTS)(
             texts,
             self.language if options.sentences else None,
             options=options,
@@ -143,6 +145,7 @@ class Translator:
             beam_size=self.config.beam_size,
             can_align="attention" in self.engine.supports,
         )
+        return plan
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text, EOS not counted."""
@@ -156,9 +159,7 @@ class Translator:
         sides have the same. Raises UserError as `translate` does, and for unequal numbers of sources and targets.
         """
         if self.tokenizer.has_placeholder_tokens and len(sources) == len(targets):
-            from transduce.text.placeholder_tokens import with_shared_tokens  # too slow for a line
-
-            masked = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            masked = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in masked], [target for _, target in masked]
         return self.score_sentences(sources, targets)
 
@@ -224,7 +225,7 @@ class Translator:
         """The request by which an engine searches some of the sentences together."""
         sources = [sentences.sources[i] for i in batch]
         limits = list(map(self.limit, sources))
-        selector = functools.partial(constraints.select(batch).selector, limits) if constraints else None
+        selector = functools.partial(constraints.selector, batch, limits) if constraints else None
         return Request([sentences.texts[i] for i in batch], sources, limits, selector)
 
     def limit(self, source: Sequence[int]) -> int:

@@ -65,11 +65,34 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, to show to people
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # what needs a look: CUT, and those of `plan.py`
+    flags: tuple[str, ...] = ()  # what needs a look: CUT, and those of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())
+
+
+class Group(NamedTuple):
+    """Sentences of a plan that are searched in the same way."""
+
+    options: TranslationOptions
+    places: list[int]  # in Plan.sentences
+    texts: list[int]  # of each sentence, the number of its text from 0
+
+
+class Plan(Protocol):
+    """Texts taken apart into sentences, to be translated in any way that gives a Translation for each, in order."""
+
+    sentences: list[str]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The sentences by what their search must return."""
+        ...
+
+    def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
+        """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer."""
+        ...
 
 
 class Scored(NamedTuple):
@@ -143,21 +166,12 @@ class Request(NamedTuple):
     selector: Callable[[int], Selector] | None = None  # makes the selector of a search, from its beam size
 
 
-class Constraints(Protocol):
+class Constraints(NamedTuple):
     """What the translations of some sentences must contain."""
 
-    @property
-    def beams(self) -> Sequence[int]:
-        """The beams that each sentence needs: one without constraints."""
-        ...
-
-    def select(self, sentences: Sequence[int]) -> "Constraints":
-        """Those of some sentences, by their indices."""
-        ...
-
-    def selector(self, limits: Sequence[int], beam_size: int) -> Selector:
-        """What enforces them in a search; limits: the longest translations allowed, EOS not counted."""
-        ...
+    beams: Sequence[int]  # that each sentence needs; one without constraints
+    # Makes what enforces them in a search: from the indices of its sentences, their limits and the beam size.
+    selector: Callable[[Sequence[int], Sequence[int], int], Selector]
 
 
 class Engine(Protocol):

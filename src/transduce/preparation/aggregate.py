@@ -4,7 +4,7 @@ It leaves out repetitions, holds out the validation set and learns the vocabular
 to learn the vocabulary and to write the validation set.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import NamedTuple
 
@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
-from transduce.preparation.first_pass import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
-from transduce.text.holdout import SLICE_ITEMS, Part, hold_out
-from transduce.text.pairs import Pair, read_pairs
-from transduce.text.placeholder_tokens import tokenized_pairs
+from transduce.text.holdout import Part, hold_out, slices
+from transduce.text.pairs import Pair, mask_pair, read_pairs
 from transduce.text.plain import suffixes
-from transduce.text.rules import DUPLICATE, PLACEHOLDERS_DIFFER
+from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
@@ -50,7 +48,7 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     """
     cleaning = Cleaning()
     for parts in corpora:
-        _leave_out(parts, data, cleaning)
+        leave_out(parts, data, cleaning)
     staged = list(chain.from_iterable(corpora))
     held_out, dropped = _hold_out(data, staged, cleaning)
     pairs = sum(part.count() for part in staged)
@@ -82,7 +80,7 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
-        for block in _slices(len(staged)):
+        for block in slices(len(staged)):
             numbers, first = np.unique(files[block][staged.parts[block] <= Part.DROPPED], return_index=True)
             names |= dict.fromkeys(staged.files[number] for number in numbers[np.argsort(first)].tolist())
     return list(names)
@@ -120,10 +118,10 @@ class StagedTexts(Collection[str]):
                     yield staged, number, (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0)
 
 
-def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
+def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
     """Count what the parts of a corpus leave out, as one pass over the whole corpus would count it."""
-    rules = rules_of(data).about_repetitions
-    seen = {rule: SeenHashes() for rule in rules if rule != DUPLICATE or len(parts) > 1}  # a part has no duplicates
+    rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
+    seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:
         cleaning.read += staged.read
         pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}
@@ -133,9 +131,8 @@ def _leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleanin
 
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     """Mark the pairs that repeat an earlier one of the corpus, and return their numbers."""
-    hashes = staged.exact_hashes() if rule == DUPLICATE else staged.near_hashes()
-    repeated = []
-    for block in _slices(len(staged)):
+    hashes, repeated = staged.hashes(rule), []
+    for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
         repeated.append(pairs[~seen.add(hashes[pairs])])
         staged.parts[repeated[-1]] = Part.REPEATED
@@ -160,8 +157,7 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
 def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
     """The validation set, read or split off the staged pairs, and how many pairs are dropped for its sake."""
     if data.valid:
-        pairs = read_pairs(data.valid, (data.source, data.target))
-        return list(tokenized_pairs(pairs, cleaning) if data.placeholders == "masked" else pairs), 0
+        return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     ends = np.cumsum([part.count() for part in staged])
     if not data.holdout or not ends[-1]:
         return [], 0
@@ -172,6 +168,11 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
     return held_out, sum(part.count(Part.DROPPED) for part in staged)
 
 
-def _slices(length: int) -> Iterator[slice]:
-    """All of an array, a million items at a time."""
-    return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
+def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
+    """The pairs as the model sees them; those whose placeholders differ are left out."""
+    for pair in pairs:
+        texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
+        if texts is None:
+            cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
+        else:
+            yield Pair(*texts, pair.origin)

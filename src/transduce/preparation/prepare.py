@@ -3,23 +3,19 @@
 Shards (wings/cluster) are several parts of a corpus that go through the same passes, in processes of their own.
 """
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from transduce.config.schema import DataConfig
-from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
-from transduce.preparation.first_pass import check_corpora, read_part, rules_of, with_placeholders
-from transduce.preparation.prepared import Prepared, open_prepared, store_path, write_facts, write_valid
-from transduce.preparation.second_pass import encode_part
-from transduce.preparation.staging import StagedPairs, StagingWriter
+from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary, leave_out
+from transduce.preparation.passes import check_corpora, encode_part, read_part, with_placeholders
+from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.system.files import write_folder
-from transduce.text.clean import CHUNK, Cleaning, clean
-from transduce.text.holdout import Part
+from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.store import write_store
 from transduce.tokens.tokenizer import Tokenizer
@@ -55,10 +51,12 @@ def prepare(
             corpora.append([read_part(pairs, data, aside / STAGED / str(number))])
         whole = aggregate(data, corpora)
         if rewrite:
+            clean_again = dataclasses.replace(data, placeholders="kept", holdout=0)
             for number, parts in enumerate(corpora):
-                pairs = chain.from_iterable(part.pairs() for part in parts)
-                rewritten = aside / STAGED / f"rewritten-{number}"
-                corpora[number] = [_rewrite(pairs, rewrite, data, rewritten, whole.cleaning)]
+                pairs = rewrite(chain.from_iterable(part.pairs() for part in parts), whole.cleaning)
+                corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
+                report = Cleaning(whole.cleaning.counts, whole.cleaning.lines)  # with a count of its own of pairs read
+                leave_out(corpora[number], clean_again, report)
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)
@@ -68,25 +66,6 @@ def prepare(
             write_store(store_path(aside, number), chain.from_iterable(encoded))
         shutil.rmtree(aside / STAGED)
         write_valid(aside, whole.held_out)
-        write_facts(
-            aside,
-            data,
-            files=files,
-            held_out=len(whole.held_out),
-            dropped=whole.dropped,
-            cleaning=whole.cleaning,
-            seconds=time.monotonic() - began,
-        )
+        decisions = Decisions(files, len(whole.held_out), whole.dropped, whole.cleaning)
+        write_facts(aside, data, decisions, time.monotonic() - began)
     return open_prepared(folder)
-
-
-def _rewrite(
-    pairs: Iterator[Pair], rewrite: Rewrite, data: DataConfig, folder: Path, cleaning: Cleaning
-) -> StagedPairs:
-    """Stage what becomes of the pairs to train on, cleaned again."""
-    report = Cleaning(cleaning.counts, cleaning.lines)  # with a count of its own of pairs read
-    stream = clean(rewrite(pairs, cleaning), rules_of(data), report)
-    with StagingWriter(folder, with_sentences=False) as writer:
-        while chunk := list(islice(stream, CHUNK)):
-            writer.append(chunk, np.full(len(chunk), Part.TRAIN, dtype=np.int8), {})
-    return writer.finish()

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
@@ -67,6 +67,15 @@ class Prepared:
         return f"{self.facts.files[store][file]}:{line}"
 
 
+class Decisions(NamedTuple):
+    """What was decided about a whole corpus."""
+
+    files: list[list[str]]  # of every corpus, as the stores number them
+    held_out: int  # pairs
+    dropped: int
+    cleaning: Cleaning
+
+
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether the files of a corpus are a folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
@@ -76,7 +85,7 @@ def open_prepared(folder: Path) -> Prepared:
     """Open what `prepare` wrote; raises UserError that names what is damaged."""
     verify(folder)
     facts = read_facts(folder)
-    stores = [TokenStore.open(store_path(folder, number)) for number in range(len(facts.corpora))]
+    stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
     return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))
 
 
@@ -98,18 +107,10 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
     _write_lines(folder / VALID_FILE, ({"source": pair.source, "target": pair.target} for pair in held_out))
 
 
-def write_facts(
-    folder: Path,
-    data: DataConfig,
-    *,
-    files: list[list[str]],
-    held_out: int,
-    dropped: int,
-    cleaning: Cleaning,
-    seconds: float,
-) -> None:
+def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
     """Complete a folder that has the tokenizer and the stores; raises UserError if the stores are empty."""
-    stores = [TokenStore.open(store_path(folder, number)) for number in range(len(files))]
+    files, held_out, dropped, cleaning = decisions
+    stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
     facts = Facts(
         source=data.source,
         target=data.target,
@@ -122,8 +123,8 @@ def write_facts(
         held_out=held_out,
         dropped=dropped,
         left_out=dict(cleaning.counts),
-        source_tokens=sum(int(store.source_lengths.sum()) + len(store) for store in stores),
-        target_tokens=sum(int(store.target_lengths.sum()) + len(store) for store in stores),
+        source_tokens=sum(int(store.source.lengths.sum()) + len(store) for store in stores),
+        target_tokens=sum(int(store.target.lengths.sum()) + len(store) for store in stores),
         seconds=round(seconds, 3),
     )
     if not facts.pairs:
@@ -142,7 +143,7 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
         return UserError(f"The corpus is empty: {files} holds no lines; check that this is the right corpus.")
-    return UserError(f"Nothing is left to train on of {files}: {'; '.join(cleaning.sentences())}.")
+    return UserError(f"Nothing is left to train on of {files}. {' '.join(cleaning.sentences())}")
 
 
 def _write_lines(path: Path, values: Iterable[dict[str, object]]) -> None:

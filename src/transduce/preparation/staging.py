@@ -2,7 +2,7 @@
 
 folder/   texts           source and target of every pair, a line each, as the model sees them
           files  lines    where the pair comes from: number of the file (32 bits), line (64 bits)
-          exact  near     hashes that find repetitions (64 bits), if the rules look for them
+          duplicate  near-duplicate   hashes that find repetitions (64 bits), if these rules look for them
           sentences       hashes of source and target, for the hold-out
           parts           what becomes of the pair (8 bits)
           staged.json     names of the files, ends of the blocks, what was left out
@@ -15,20 +15,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.text.clean import LINES_KEPT
 from transduce.text.hashes import Bits64
-from transduce.text.holdout import SLICE_ITEMS, Part, sentences
+from transduce.text.holdout import Part, sentences, slices
 from transduce.text.pairs import Origin, Pair
+from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE
 from transduce.tokens.packed import map_file
 
 INDEX = "staged.json"
 STAGED_BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
-COLUMNS = ("files", "lines", "exact", "near", "sentences", "parts")
+COLUMNS = ("texts", "files", "lines", DUPLICATE, NEAR_DUPLICATE, "sentences", "parts")
 
 Parts = NDArray[np.int8]
 
@@ -88,21 +89,16 @@ class StagedPairs:
         """The number of pairs of a part."""
         return int(np.count_nonzero(self.parts == part))
 
-    def exact_hashes(self) -> Bits64:
-        """Hashes of the pairs, equal for equal texts (pairs,), mapped into memory."""
-        return map_file(self.folder / "exact", "<u8")
-
-    def near_hashes(self) -> Bits64:
-        """Hashes of the pairs, equal for equal letters (pairs,), mapped into memory."""
-        return map_file(self.folder / "near", "<u8")
+    def hashes(self, rule: str) -> Bits64:
+        """Hashes of the pairs by which a rule finds repetitions (pairs,), mapped into memory."""
+        return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
         """The hashes of source and target of the pairs to train on, in blocks (pairs, 2)."""
         hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
-        for start in range(0, len(self), SLICE_ITEMS):
-            chosen = self.parts[start : start + SLICE_ITEMS] == Part.TRAIN
-            block = hashes[start : start + SLICE_ITEMS]
-            yield block if chosen.all() else block[chosen]
+        for block in slices(len(self)):
+            chosen = self.parts[block] == Part.TRAIN
+            yield hashes[block] if chosen.all() else hashes[block][chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
         """The file of each pair, as an index into `files` (pairs,), mapped into memory."""
@@ -157,8 +153,7 @@ class StagingWriter:
         self._left_out: dict[str, LeftOut] = {}
         folder.mkdir(parents=True)
         with ExitStack() as files:
-            names = "texts", *COLUMNS
-            self._columns = {name: files.enter_context((folder / name).open("wb")) for name in names}
+            self._columns = {name: files.enter_context((folder / name).open("wb")) for name in COLUMNS}
             self._open_files = files.pop_all()
 
     def __enter__(self) -> Self:
@@ -168,27 +163,25 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs, whose texts are single lines; hashes: the columns `exact` and `near`, if any."""
+        """Write pairs, whose texts are single lines; hashes: by the rules that need them."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
-            self._append_block(pairs[block], parts[block], {name: column[block] for name, column in hashes.items()})
-
-    def _append_block(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in pairs]
-        columns = {
-            "texts": "".join([f"{pair.source}\n{pair.target}\n" for pair in pairs]).encode(),
-            "files": array("i", files).tobytes(),
-            "lines": array("q", [pair.origin.line for pair in pairs]).tobytes(),
-            "parts": parts.tobytes(),
-            **{name: column.tobytes() for name, column in hashes.items()},
-        }
-        if self._with_sentences:
-            columns["sentences"] = sentences(pairs).tobytes()
-        for name, column in columns.items():
-            self._columns[name].write(column)
-        self.length += len(pairs)
-        self._pair_ends.append(self.length)
-        self._byte_ends.append(self._columns["texts"].tell())
+            some = pairs[block]
+            files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in some]
+            columns: dict[str, Any] = {
+                "texts": "".join([f"{pair.source}\n{pair.target}\n" for pair in some]).encode(),
+                "files": array("i", files),
+                "lines": array("q", [pair.origin.line for pair in some]),
+                "parts": parts[block],
+                **{rule: column[block] for rule, column in hashes.items()},
+            }
+            if self._with_sentences:
+                columns["sentences"] = sentences(some)
+            for name, column in columns.items():
+                self._columns[name].write(column)
+            self.length += len(some)
+            self._pair_ends.append(self.length)
+            self._byte_ends.append(self._columns["texts"].tell())
 
     def leave_out(self, rule: str, position: int, origin: Origin) -> None:
         """Count a pair that isn't staged; position: how many staged pairs stand before it."""

@@ -1,1 +1,1 @@
-"""Parallel text: readers of formats, cleaning rules, the hold-out, placeholders and sentences."""
+"""Parallel text: readers of formats, cleaning rules and the hold-out."""

@@ -1,15 +1,11 @@
-"""Cleaning: leaves out the pairs that break a rule, and counts them with their lines."""
+"""What cleaning leaves out: the pairs that break a rule, counted, with their lines."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import NamedTuple
 
-from transduce.text.hashes import SeenHashes
-from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair
-from transduce.text.rules import DUPLICATE, MEANINGS, NEAR_DUPLICATE, Checker, Rules, first_rule
+from transduce.text.pairs import Origin
+from transduce.text.rules import MEANINGS
 
 TOO_LONG, CUT_OFF = "too-long", "cut-off"
 OTHER_MEANINGS = {
@@ -53,53 +49,3 @@ class Cleaning:
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."
             for rule, number in self.counts.most_common()
         ]
-
-
-class CheckedChunk(NamedTuple):
-    """Consecutive pairs, each with the first rule that it breaks by itself, if any."""
-
-    pairs: list[Pair]
-    batch: PairBatch
-    broken: list[str | None]
-
-    def leave_out_repeated(self, rule: str, seen: SeenHashes) -> None:
-        """Apply a rule about repetitions to the pairs that break no rule yet."""
-        rows = self.rows_kept()
-        hashes = self.batch.exact_hashes(rows) if rule == DUPLICATE else self.batch.near_hashes(rows)
-        for row, is_new in zip(rows, seen.add(hashes).tolist(), strict=True):
-            if not is_new:
-                self.broken[row] = rule
-
-    def rows_kept(self) -> list[int]:
-        """The pairs that break no rule."""
-        return [row for row, rule in enumerate(self.broken) if rule is None]
-
-
-def check_pairs(pairs: Iterable[Pair], rules: Rules, checker: Checker | None = None) -> Iterator[CheckedChunk]:
-    """Check the pairs against all rules but those about repetitions.
-
-    checker: for a part of a corpus, made from the beginning of the whole corpus.
-    """
-    stream = iter(pairs)
-    while chunk := list(islice(stream, CHUNK)):
-        batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
-        checker = checker or Checker(rules, [column.texts for column in batch.columns])
-        flags = checker.check(batch).tolist()
-        yield CheckedChunk(chunk, batch, [first_rule(bits) if bits else None for bits in flags])
-
-
-def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> Iterator[Pair]:
-    """The pairs that break no rule, unchanged and in order; the others are counted in `report`.
-
-    Repetitions are found within one call, by hashes of 64 bits: at most 13 bytes of memory per pair.
-    """
-    seen = {DUPLICATE: SeenHashes(), NEAR_DUPLICATE: SeenHashes()}
-    for chunk in check_pairs(pairs, rules):
-        report.read += len(chunk.pairs)
-        for rule in rules.about_repetitions:
-            chunk.leave_out_repeated(rule, seen[rule])
-        for pair, broken in zip(chunk.pairs, chunk.broken, strict=True):
-            if broken:
-                report.count(broken, pair.origin)
-            else:
-                yield pair

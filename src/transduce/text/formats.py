@@ -7,11 +7,12 @@ first file of the format is read.
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from pkgutil import resolve_name
-from typing import NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, Protocol, cast
 
 from transduce.system.errors import UserError
-from transduce.text.inline import TextKind
 from transduce.text.plain import suffixes
+
+TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup in which every blank counts
 
 
 class CorpusFile(NamedTuple):

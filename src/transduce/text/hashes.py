@@ -25,19 +25,16 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
 
     blocks: yields all hashes, in arrays of any shape that are taken as concatenated; it is called for every partition.
     """
-    return (_part(blocks(), remainder) for remainder in range(PARTITIONS))
-
-
-def _part(blocks: Iterable[Bits64], remainder: int) -> tuple[NDArray[np.int64], Bits64]:
-    places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
-    for block in blocks:
-        flat = block.reshape(-1)
-        last_bytes = flat.view(np.uint8)[::8]  # uniformly distributed, like the whole hash
-        here = np.flatnonzero(last_bytes % PARTITIONS == remainder)
-        places.append(begin + here)
-        hashes.append(flat[here])
-        begin += len(flat)
-    return np.concatenate(places), np.concatenate(hashes)
+    for remainder in range(PARTITIONS):
+        places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
+        for block in blocks():
+            flat = block.reshape(-1)
+            last_bytes = flat.view(np.uint8)[::8]  # uniformly distributed, like the whole hash
+            here = np.flatnonzero(last_bytes % PARTITIONS == remainder)
+            places.append(begin + here)
+            hashes.append(flat[here])
+            begin += len(flat)
+        yield np.concatenate(places), np.concatenate(hashes)
 
 
 class SeenHashes:
@@ -65,9 +62,7 @@ class SeenHashes:
         return result
 
     def _keep(self, run: Bits64) -> None:
-        if not len(run):
-            return
-        self._runs.append(run)
+        self._runs += [run] if len(run) else []
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, merged = self._runs.pop(), self._runs[-1]
             merged.resize(len(merged) + len(last), refcheck=False)  # in place, without a second copy

@@ -49,17 +49,21 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
         return np.full(pairs, Part.TRAIN, dtype=np.int8)
     components = _components(sentences, pairs)
     sizes = np.zeros(components.max(initial=0) + 1, dtype=np.int32)
-    for part in _slices(len(components)):
+    for part in slices(len(components)):
         np.add.at(sizes, components[part], 1)
     if np.count_nonzero(sizes) < 2:
+        reason = f"shared sentences link all {pairs:,} pairs with each other"
+        if pairs < 2:
+            reason = f"the corpus has {'only one pair' if pairs else 'no pairs'}"
         raise UserError(
-            f"No validation set can be split off: {_why_not(pairs)}. Give validation files, or more text to train on."
+            f"No validation set can be split off: {reason}. Give validation files, or more text to train on.",
+            option="data.valid",
         )
     generator = np.random.default_rng(seed)
     chosen = np.sort(_choose(sizes, count, pairs // LEAVING_DIVISOR, generator))
     is_chosen = np.zeros(len(sizes), dtype=bool)
     is_chosen[chosen] = True
-    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in _slices(pairs)])
+    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(pairs)])
     leaving = leaving[np.argsort(components[leaving], kind="stable")]  # one component after another
     parts = np.full(pairs, Part.TRAIN, dtype=np.int8)
     parts[leaving] = Part.DROPPED
@@ -79,7 +83,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     changed = True
     while changed:
         changed = False
-        for part in _slices(pairs):
+        for part in slices(pairs):
             a, b = least[sources[part]], least[targets[part]]
             linked = np.minimum(a, b)
             changed |= not np.array_equal(a, b)
@@ -88,11 +92,11 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
         moved = True
         while moved:
             moved = False
-            for part in _slices(known):
+            for part in slices(known):
                 further = least[least[part]]
                 moved |= not np.array_equal(further, least[part])
                 least[part] = further
-    for part in _slices(pairs):
+    for part in slices(pairs):
         sources[part] = least[sources[part]]
     return sources
 
@@ -109,18 +113,18 @@ def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]]
     return sides, known
 
 
-def _slices(length: int) -> Iterator[slice]:
-    """All of an array in parts."""
+def slices(length: int) -> Iterator[slice]:
+    """All of an array, a million items at a time."""
     return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """The components to hold out: the smallest, drawn at random within a size, while the budget of pairs lasts."""
     chosen: list[NDArray[np.int64]] = []
-    distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in _slices(len(sizes))))
+    distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
         wanted = max(min(count, budget // size), 0 if chosen else 1)
-        available = sum(np.count_nonzero(sizes[part] == size) for part in _slices(len(sizes)))
+        available = sum(np.count_nonzero(sizes[part] == size) for part in slices(len(sizes)))
         drawn = np.sort(generator.choice(available, min(wanted, available), replace=False))
         chosen += _components_of_size(sizes, size, drawn)
         count -= len(drawn)
@@ -133,14 +137,8 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """The components of a size that were drawn; drawn: their numbers among those of the size, ascending."""
     before = 0
-    for part in _slices(len(sizes)):
+    for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)
         begin, end = np.searchsorted(drawn, (before, before + len(components)))
         yield components[drawn[begin:end] - before]
         before += len(components)
-
-
-def _why_not(number: int) -> str:
-    if number < 2:
-        return f"the corpus has {'only one pair' if number else 'no pairs'}"
-    return f"shared sentences link all {number:,} pairs with each other"

@@ -35,7 +35,7 @@ class TextColumn:
     @cached_property
     def lengths(self) -> Ints:
         """Characters of each text, without surrounding blanks."""
-        return lengths_of(self.texts)
+        return np.fromiter(map(len, map(str.strip, self.texts)), dtype=np.int64, count=len(self.texts))
 
     @cached_property
     def with_line_breaks(self) -> Ints:
@@ -99,11 +99,6 @@ class PairBatch:
             sources, targets = letters if letters[0][row] and letters[1][row] else texts
             hashes.append(hash_text(f"{sources[row]}\n{targets[row]}"))
         return as_numbers(hashes)
-
-
-def lengths_of(texts: Sequence[str]) -> Ints:
-    """Characters of each text, without surrounding blanks."""
-    return np.fromiter(map(len, map(str.strip, texts)), dtype=np.int64, count=len(texts))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from pkgutil import resolve_name
@@ -30,6 +31,10 @@ LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
 
 
+_resolve = cache(resolve_name)
+MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
+
+
 class Origin(NamedTuple):
     """The file (of two, the source's) and the line, counted from 1, that a pair comes from."""
 
@@ -43,6 +48,11 @@ class Pair(NamedTuple):
     source: str
     target: str
     origin: Origin
+
+
+def mask_pair(source: str, target: str) -> tuple[str, str] | None:
+    """A text and its translation with one character for each placeholder; None if the placeholders differ."""
+    return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
 
 
 def read_pairs(
@@ -120,10 +130,8 @@ def are_documents(files: Sequence[str]) -> bool:
 
 
 def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) -> Iterator[Pair]:
-    name = display_name(file)
-    if join_lines:
-        return (Pair(_as_line(source), _as_line(target), Origin(name, line)) for source, target, line in texts)
-    return (Pair(source, target, Origin(name, line)) for source, target, line in texts)
+    name, as_read = display_name(file), _as_line if join_lines else str
+    return (Pair(as_read(source), as_read(target), Origin(name, line)) for source, target, line in texts)
 
 
 def _as_line(text: str) -> str:
@@ -167,17 +175,12 @@ def _read_aligned(source_file: str, target_file: str, lenient: bool) -> Iterator
         longer = targets if source is None else sources
         more = list(islice(longer, MAX_MISSING_LINES)) if lenient else []
         if not lenient or len(more) == MAX_MISSING_LINES:
-            missing = 1 + len(more) + sum(1 for _ in longer)
-            raise UserError(_unequal(source_file, target_file, line - 1, missing if target is None else -missing))
+            number_of_lines = line + len(more) + sum(1 for _ in longer)
+            numbers = (line - 1, number_of_lines) if source is None else (number_of_lines, line - 1)
+            raise UserError(
+                f"{display_name(source_file)} has {numbers[0]:,} lines and {display_name(target_file)} has "
+                f"{numbers[1]:,}. They must be line-aligned: line i of one is the translation of line i of the other."
+            )
         for number, text in enumerate([source or target or "", *more], line):
             yield (text, "", number) if target is None else ("", text, number)
         return
-
-
-def _unequal(source_file: str, target_file: str, common: int, missing: int) -> str:
-    """The message for two files of which the target lacks `missing` lines, or the source if that is below 0."""
-    lines = common + max(missing, 0), common + max(-missing, 0)
-    return (
-        f"{display_name(source_file)} has {lines[0]:,} lines and {display_name(target_file)} has {lines[1]:,}. "
-        "They must be line-aligned: line i of one is the translation of line i of the other."
-    )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
-from typing import IO, NoReturn, Protocol, cast
+from typing import IO, Any, NoReturn, cast
 
 from transduce.system.errors import UserError
 
@@ -69,25 +69,16 @@ def suffixes(file: str) -> tuple[str, str]:
     return compression, ""
 
 
-class _Decompressor(Protocol):
-    """The interface that zlib, lzma, bz2 and zstandard share; a decompressor reads one stream."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-def _zstandard() -> _Decompressor:
+def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError:
         raise UserError("Reading .zst files needs a package: pip install zstandard.") from None
-    return cast(_Decompressor, zstandard.ZstdDecompressor().decompressobj())
+    return zstandard.ZstdDecompressor().decompressobj()
 
 
-DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
+# Each makes a decompressor of one stream; all have `decompress`, `eof` and `unused_data`.
+DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".xz": lzma.LZMADecompressor,
     ".bz2": bz2.BZ2Decompressor,
@@ -116,7 +107,7 @@ def _read(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
         yield piece
 
 
-def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], _Decompressor]) -> Iterator[bytes]:
+def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
     """The content of one or more compressed streams; they must be complete, with only zeros between them."""
     stream = start()
     for piece in pieces:

@@ -1,7 +1,7 @@
 """Rules of cleaning: their names, and the check of those that every corpus is checked by.
 
-Repetitions, which concern several pairs, are found by `clean` and by preparation. Rules that look into the texts
-are checked by wings/rules.
+Repetitions, which concern several pairs, are found by preparation. Rules that look into the texts are checked by
+wings/rules.
 """
 
 import difflib
@@ -68,12 +68,6 @@ class Rules(NamedTuple):
     others: tuple[str, ...] = ()
     languages: tuple[str, str] = ("", "")
     test: tuple[str, ...] = ()
-
-    @property
-    def about_repetitions(self) -> tuple[str, ...]:
-        """The rules that compare pairs with earlier ones, in the order in which they apply."""
-        exact = (DUPLICATE,) if self.deduplicate else ()
-        return exact + ((NEAR_DUPLICATE,) if NEAR_DUPLICATE in self.others else ())
 
 
 class Checker:

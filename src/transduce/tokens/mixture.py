@@ -5,12 +5,12 @@ depends on the size of the corpus. Up to BLOCK_PAIRS pairs are one block. A larg
 equal size, redrawn every epoch, by runs of neighbours, which lie together on the disk and are read once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from transduce.tokens.batching import Indices, micro_batches
-from transduce.tokens.store import TokenStore
+from transduce.tokens.store import Column, TokenStore
 
 BLOCK_PAIRS = 1 << 21  # planned together at most: takes about 250 MB and a second
 RUN_PAIRS = 256  # neighbours in a corpus that belong to the same block
@@ -41,36 +41,26 @@ class Mixture:
         """How many blocks an epoch is planned in."""
         return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
-    def source(self, index: int) -> np.ndarray:
-        """Ids of a source sentence."""
-        store, place = self._find(index)
-        return self.stores[store].source(place)
-
-    def target(self, index: int) -> np.ndarray:
-        """Ids of a target sentence."""
-        store, place = self._find(index)
-        return self.stores[store].target(place)
-
     def sources(self, pairs: Indices) -> list[np.ndarray]:
         """Ids of the source sentences of some pairs."""
-        return self._gather(pairs, TokenStore.sources)
+        return self._gather([store.source for store in self.stores], pairs)
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
         """Ids of the target sentences of some pairs."""
-        return self._gather(pairs, TokenStore.targets)
+        return self._gather([store.target for store in self.stores], pairs)
 
     def origin(self, index: int) -> tuple[int, int, int]:
         """Number of the store, of the file in it, and line."""
-        store, place = self._find(index)
-        return store, *self.stores[store].origin(place)
+        store = int(np.searchsorted(self.starts, index, side="right")) - 1
+        return store, *self.stores[store].origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
         """Tokens of the source and of the target of some pairs, EOS not counted (pairs,)."""
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
-            source[here] = store.source_lengths[pairs[here] - start]
-            target[here] = store.target_lengths[pairs[here] - start]
+            source[here] = store.source.lengths[pairs[here] - start]
+            target[here] = store.target.lengths[pairs[here] - start]
         return source, target
 
     def longest(self) -> tuple[int, int]:
@@ -79,7 +69,7 @@ class Mixture:
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, len(store), SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
-                longer = np.maximum(store.source_lengths[some], store.target_lengths[some])
+                longer = np.maximum(store.source.lengths[some], store.target.lengths[some])
                 if longer.max() > tokens:
                     pair, tokens = first + start + int(longer.argmax()), int(longer.max())
         return pair, tokens
@@ -90,7 +80,7 @@ class Mixture:
         A pure function of the stores and the arguments. A weight of 2.5 shows every pair twice, and half of the pairs,
         redrawn every epoch, once more. Only the last update of a block may have fewer micro-batches than others.
         """
-        chosen = self._all(seed, epoch) if self.blocks == 1 else self._some(seed, epoch, block)
+        chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
         if not batches:
             return []
@@ -99,31 +89,25 @@ class Mixture:
         batches = np.split(chosen[np.concatenate(batches)], ends[:-1])
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
-    def _all(self, seed: int, epoch: int) -> Indices:
-        """The pairs of an epoch of a single block."""
-        return np.concatenate([self._draw(store, seed, epoch) for store in range(len(self.stores))])
-
-    def _draw(self, store: int, seed: int, epoch: int) -> Indices:
-        every = np.arange(self.starts[store], self.starts[store + 1])
-        copies, part = divmod(self.weights[store], 1)
-        random = np.random.default_rng((seed, epoch, store))
-        extra = random.permutation(every)[: round(part * len(every))]
-        return np.concatenate([*[every] * int(copies), extra])
-
-    def _some(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of one of several blocks: an equal part of the runs, drawn at random, in corpus order."""
+    def _draw(self, seed: int, epoch: int, block: int) -> Indices:
+        """The pairs of a block, in corpus order; of several blocks, each has an equal part of the runs, at random."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
-        begin, end = (len(firsts) * number // self.blocks for number in (block, block + 1))
-        drawn = np.sort(random.permutation(len(firsts))[begin:end])
-        firsts, sizes = firsts[drawn], sizes[drawn]
+        if self.blocks > 1:
+            begin, end = (len(firsts) * number // self.blocks for number in (block, block + 1))
+            drawn = np.sort(random.permutation(len(firsts))[begin:end])
+            firsts, sizes = firsts[drawn], sizes[drawn]
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The runs of a store that an epoch shows: the first pair of each, and how many pairs it has."""
-        firsts = np.arange(self.starts[store], self.starts[store + 1], RUN_PAIRS)
-        sizes = np.minimum(RUN_PAIRS, self.starts[store + 1] - firsts)
+        """The runs of a store that an epoch shows: the first pair of each, and how many pairs it has.
+
+        In a single block, a run is one pair.
+        """
+        run = RUN_PAIRS if self.blocks > 1 else 1
+        firsts = np.arange(self.starts[store], self.starts[store + 1], run)
+        sizes = np.minimum(run, self.starts[store + 1] - firsts)
         copies, part = divmod(self.weights[store], 1)
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
@@ -131,17 +115,11 @@ class Mixture:
         order, extra = order[extra > 0], extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
-    def _gather(self, pairs: Indices, side: Callable[[TokenStore, Indices], list[np.ndarray]]) -> list[np.ndarray]:
-        """Rows that `side` reads from the stores, in the order of the pairs."""
-        if len(self.stores) == 1:
-            return side(self.stores[0], pairs)
+    def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
+        """The rows of some pairs, in their order."""
         stores = np.searchsorted(self.starts, pairs, side="right") - 1
         rows = {
-            store: iter(side(self.stores[store], pairs[stores == store] - self.starts[store]))
+            store: iter(columns[store].rows(pairs[stores == store] - self.starts[store]))
             for store in np.unique(stores).tolist()
         }
         return [next(rows[store]) for store in stores.tolist()]
-
-    def _find(self, index: int) -> tuple[int, int]:
-        store = int(np.searchsorted(self.starts, index, side="right")) - 1
-        return store, int(index - self.starts[store])

@@ -3,17 +3,20 @@
 source.ids      target.ids         the ids of all sentences, one after another
 source.lengths  target.lengths     the number of ids of each sentence
 source.starts   target.starts      where every 64th sentence begins, in 64 bits
-origin.steps    origin.jumps       file and line of each pair (provenance.py)
+origin.steps                       the lines from the pair before to each pair, in 8 bits; 0 for a jump
+origin.jumps                       pair, number of its file and line (64 bits each), of every pair whose step exceeds
+                                   8 bits or that is in another file, and of every 4096th pair
 store.json      manifest.json      types of ids and lengths; sizes and hashes
 
 Ids and lengths take 16 bits if all of them fit, else 32: beside its ids, a pair takes 5.3 bytes.
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +24,12 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
 from transduce.tokens.packed import PackedWriter, map_file
-from transduce.tokens.provenance import Origins, OriginWriter
 from transduce.tokens.word_cache import Rows
 
 STORE_FORMAT = 2  # of a store; another one is refused
 HEADER = "store.json"
 STRIDE = 64  # sentences between two stored starts
+MAX_STEPS = 4096  # that are added up to find a line
 NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # in the header
 
 
@@ -50,10 +53,9 @@ def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
 
     Raises UserError if the folder exists or the disk is full.
     """
-    with write_folder(folder) as aside, ExitStack() as open_files:
-        source = open_files.enter_context(_ColumnWriter(aside / "source"))
-        target = open_files.enter_context(_ColumnWriter(aside / "target"))
-        origins = open_files.enter_context(OriginWriter(aside))
+    with write_folder(folder) as aside, ExitStack() as files:
+        source, target = (_ColumnWriter(aside / name, files) for name in ("source", "target"))
+        origins = _OriginWriter(aside, files)
         for block in blocks:
             source.append(block.source)
             target.append(block.target)
@@ -63,66 +65,15 @@ def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
         (aside / HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
 
-class TokenStore:
-    """A store that `write_store` wrote; pairs are counted from 0."""
+class Column(NamedTuple):
+    """All sources, or all targets, of a store."""
 
-    def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
-        types = _read_header(self.folder)
-        self._source, self._target = (_map_column(self.folder, name, types) for name in ("source", "target"))
-        self._origins = Origins(self.folder)
-        self.source_lengths = self._source.lengths  # EOS not counted; unsigned, perhaps of 16 bits
-        self.target_lengths = self._target.lengths
-
-    @classmethod
-    def open(cls, folder: Path | str) -> Self:
-        """Map a store into memory after checking the sizes of its files; raises UserError that names a damaged file."""
-        verify(folder)
-        return cls(folder)
-
-    def __len__(self) -> int:
-        """The number of pairs."""
-        return len(self.source_lengths)
-
-    def source(self, i: int) -> NDArray[Any]:
-        """Ids of a source sentence (length,), unsigned and read-only."""
-        return self._source.row(self._checked(i))
-
-    def target(self, i: int) -> NDArray[Any]:
-        """Ids of a target sentence (length,), unsigned and read-only."""
-        return self._target.row(self._checked(i))
-
-    def sources(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """The ids of some source sentences; the places are not checked."""
-        return self._source.rows(places)
-
-    def targets(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """The ids of some target sentences, likewise."""
-        return self._target.rows(places)
-
-    def origin(self, i: int) -> tuple[int, int]:
-        """The number of the file and the line that a pair comes from."""
-        return self._origins[self._checked(i)]
-
-    def _checked(self, i: int) -> int:
-        if not 0 <= i < len(self):
-            raise IndexError(f"{self.folder} has no sentence {i}, it has {len(self)}")
-        return int(i)
-
-
-class _Column(NamedTuple):
-    """All sources, or all targets."""
-
-    ids: NDArray[Any]  # (tokens,)
-    lengths: NDArray[Any]  # (sentences,)
+    ids: NDArray[Any]  # (tokens,), unsigned and read-only
+    lengths: NDArray[Any]  # (sentences,), EOS not counted; unsigned, perhaps of 16 bits
     starts: NDArray[np.int64]  # (sentences / STRIDE, rounded up)
 
-    def row(self, i: int) -> NDArray[Any]:
-        known = i // STRIDE
-        start = int(self.starts[known]) + int(self.lengths[known * STRIDE : i].sum())
-        return self.ids[start : start + int(self.lengths[i])]
-
     def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """The ids of some sentences."""
         known, behind = np.divmod(places, STRIDE)
         near = (known[:, None] * STRIDE + np.arange(STRIDE - 1)).clip(max=len(self.lengths) - 1)
         between = np.where(np.arange(STRIDE - 1) < behind[:, None], self.lengths[near], 0)
@@ -131,29 +82,44 @@ class _Column(NamedTuple):
         return [self.ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _map_column(folder: Path, name: str, types: dict[str, str]) -> _Column:
-    return _Column(
-        map_file(folder / f"{name}.ids", types[name]),
-        map_file(folder / f"{name}.lengths", types[f"{name}_lengths"]),
-        map_file(folder / f"{name}.starts", "i8"),
-    )
+class TokenStore:
+    """A store that `write_store` wrote, mapped into memory; pairs are counted from 0."""
+
+    def __init__(self, folder: Path | str) -> None:
+        """Checks the sizes of the files; raises UserError that names a damaged file."""
+        verify(folder)
+        folder = Path(folder)
+        types = _read_header(folder)
+        self.source, self.target = (
+            Column(
+                map_file(folder / f"{name}.ids", types[name]),
+                map_file(folder / f"{name}.lengths", types[f"{name}_lengths"]),
+                map_file(folder / f"{name}.starts", "i8"),
+            )
+            for name in ("source", "target")
+        )
+        self._steps = map_file(folder / "origin.steps", "u1")
+        self._jumps = map_file(folder / "origin.jumps", "i8").reshape(-1, 3)
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.source.lengths)
+
+    def origin(self, i: int) -> tuple[int, int]:
+        """The number of the file and the line that a pair comes from."""
+        jump = bisect_right(self._jumps[:, 0], i) - 1  # np.searchsorted would copy the column
+        pair, file, line = self._jumps[jump].tolist()
+        return file, line + int(self._steps[pair + 1 : i + 1].sum())
 
 
 class _ColumnWriter:
-    """Writes the sources or the targets of a store."""
+    """Writes the sources or the targets of a store; `files` closes its files."""
 
-    def __init__(self, path: Path) -> None:
-        self.ids = PackedWriter(path.with_suffix(".ids"))
-        self.lengths = PackedWriter(path.with_suffix(".lengths"))
-        self._starts = path.with_suffix(".starts").open("wb")
+    def __init__(self, path: Path, files: ExitStack) -> None:
+        self.ids = files.enter_context(PackedWriter(path.with_suffix(".ids")))
+        self.lengths = files.enter_context(PackedWriter(path.with_suffix(".lengths")))
+        self._starts = files.enter_context(path.with_suffix(".starts").open("wb"))
         self._count, self._end = 0, 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self.ids, self.lengths, self._starts:  # closes all, even if the disk is too full to flush one
-            pass
 
     def append(self, rows: Rows) -> None:
         self.ids.append(rows.ids)
@@ -162,6 +128,26 @@ class _ColumnWriter:
         self._starts.write(starts[-self._count % STRIDE :: STRIDE].astype("i8").tobytes())
         self._count += len(rows.lengths)
         self._end += len(rows.ids)
+
+
+class _OriginWriter:
+    """Writes file and line of every pair; `files` closes its files."""
+
+    def __init__(self, folder: Path, files: ExitStack) -> None:
+        self._steps = files.enter_context((folder / "origin.steps").open("wb"))
+        self._jumps = files.enter_context((folder / "origin.jumps").open("wb"))
+        self._count, self._last_file, self._last_line = 0, -1, 0
+
+    def append(self, files: NDArray[np.int32], lines: NDArray[np.int64]) -> None:
+        if not len(files):
+            return
+        steps = np.diff(lines, prepend=self._last_line)
+        same_file = np.diff(files, prepend=self._last_file) == 0
+        pairs = np.arange(self._count, self._count + len(files))
+        jumps = ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % MAX_STEPS == 0)
+        self._steps.write(np.where(jumps, 0, steps).astype(np.uint8).tobytes())
+        self._jumps.write(np.stack((pairs[jumps], files[jumps], lines[jumps]), axis=1).astype("i8").tobytes())
+        self._count, self._last_file, self._last_line = self._count + len(files), int(files[-1]), int(lines[-1])
 
 
 def _read_header(folder: Path) -> dict[str, str]:

@@ -16,9 +16,14 @@ NO_PREFIX = b"\x1a\x02\x18\x00"
 class Vocabulary:
     """The vocabulary of one side, or of both; raises ValueError if the model is damaged or its ids aren't ours."""
 
+    listed: Sequence[str] | None = None  # the pieces by id, where they are not those of the model (imported models)
+
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model, self.threads = model, threads
         self.processor = open_model(model)
+        special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
+        if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
+            raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
@@ -26,7 +31,11 @@ class Vocabulary:
         # No piece crosses a space, so BPE, whose scores are ranks, cuts a word alike in every text. Unigram adds up
         # the scores of a whole text, and rounding may decide between two ways to cut its last word.
         is_bpe = all(self.processor.get_score(token).is_integer() for token in range(self.size))
-        self.encode = WordCache(self._encode_words).encode if is_bpe else self._encode_texts
+        self._words = WordCache(self._encode_words) if is_bpe else None
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        """Ids of texts; an empty text has none."""
+        return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
         return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
@@ -71,6 +80,18 @@ class Vocabulary:
             end = spans[-1][1]
         return spans
 
+    def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """Where in a text the pieces that encode it stand; the spans tile the text."""
+        spans = self.spans(ids)
+        if len(text) == (spans[-1][1] if spans else 0):
+            return spans
+        # Half of a surrogate pair has become three U+FFFD: it stands at the last of them.
+        ends = [0]
+        for character in text:
+            ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
+            ends.append(ends[-1] + 1)
+        return [(ends[begin], ends[end]) for begin, end in spans]
+
     def symbols(self) -> dict[int, str]:
         """The words before the bytes, by id: those that `learn_symbols` made pieces."""
         symbols = dict[int, str]()
@@ -85,17 +106,11 @@ class Vocabulary:
         return self.processor.id_to_piece([int(token) for token in ids])
 
 
-def open_model(model: bytes, *, imported: bool = False) -> sentencepiece.SentencePieceProcessor:
-    """Open a serialised SentencePiece model; raises ValueError if it is not ours. imported: any model will do."""
+def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """Open a serialised SentencePiece model; raises ValueError if it is damaged."""
     if not model:
         raise ValueError("it is empty")
     try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
         raise ValueError("it is not a whole SentencePiece model") from None
-    if imported:
-        return processor
-    special = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
-    if special != (PAD, BOS, EOS, UNK) or processor.piece_to_id("<0xFF>") == UNK:
-        raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
-    return processor

@@ -14,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import run
-from corpora import write_texts
+from corpora import clean, write_texts
 from models import make_model
+from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
-from transduce.text import clean as cleaning
-from transduce.text.clean import Cleaning, clean
-from transduce.text.numbers import numbers_disagree
+from transduce.text.clean import Cleaning
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
@@ -53,6 +52,8 @@ from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, mach
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
+from transduce.wings.export.imported_vocabulary import ImportedVocabulary
+from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.rules.misalignment import (
     MAX_SHIFT_LINES,
     SHIFT_COST_NATS,
@@ -230,9 +231,9 @@ def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
 @given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(1, 5))
 def test_cleaning_leaves_out_what_the_audit_names(pairs, chunk):
     rules, named = Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)), pairs_of([*pairs, ("a", "b"), ("a", "b")])
-    with patch.object(cleaning, "CHUNK", chunk), patch.object(auditing, "CHUNK", chunk):
+    with patch.object(passes, "CHUNK", chunk), patch.object(auditing, "CHUNK", chunk):
         found, report = audit(named, rules), Cleaning()
-        kept = list(clean(named, rules, report))
+        kept = clean(named, rules, report)
     assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict.rule]
     assert report.counts == Counter(list(MEANINGS)[verdict.rule - 1] for verdict in found.verdicts if verdict.rule)
     assert (report.total, report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
@@ -641,7 +642,8 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     model = (vocabulary / "tokenizer.model").read_bytes()
     for file in vocabulary.glob("tokenizer*"):
         file.unlink()
-    Tokenizer(model, pieces=[["<pad>", "<s>", "</s>", "<unk>", "\u2581ka", "\u2581", "\u2581k", "k"]]).save(vocabulary)
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", "\u2581ka", "\u2581", "\u2581k", "k"]
+    Tokenizer(ImportedVocabulary(model, pieces)).save(vocabulary)
     report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
     assert report["uncovered"].keys() >= {"Ж", "ж", "l"} and "k" not in report["uncovered"]
 

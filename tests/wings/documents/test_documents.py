@@ -14,22 +14,21 @@ from lxml import etree
 
 from command_line import run
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
 from transduce.model.build import build
 from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
-from transduce.text.formats import read_document
-from transduce.text.inline import TextKind
+from transduce.text.formats import TextKind, read_document
 from transduce.text.pairs import read_pairs
-from transduce.text.segments import split
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.documents.document import Document
 from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.documents.po import read_translated_po
 from transduce.wings.documents.translate import translate_document
 from transduce.wings.documents.xliff import read_translated_xliff
+from transduce.wings.inline.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
+from transduce.wings.inline.segments import split
 
 PO = r"""# A comment. äöü
 msgid ""
@@ -595,7 +594,7 @@ def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], l
     assert all(len(sentence) <= longest for sentence in plan.sentences)
     made = plan.assemble(by(str, plan.sentences))
     assert [each.text for each in made] == texts
-    sentences = [sentence for text in texts for sentence in split(text, "en").sentences]
+    sentences = [text[begin:end] for text in texts for begin, end in split(text, "en")]
     too_long = [each for each in sentences if len(each) > longest and any(map(str.isalpha, each))]
     assert bool(too_long) == any(IN_PARTS in each.flags for each in made)
 

@@ -32,17 +32,17 @@ from transduce.decoding.translator import Translator
 from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
-from transduce.text.placeholders import intact
 from transduce.text.tree_symbols import ALL_MARKS
-from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.check_sentences import PHRASEBOOK
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
+from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
+from transduce.wings.inline.placeholders import intact
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
@@ -722,7 +722,7 @@ FOREIGN = make_foreign()
 
 def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
     pieces = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b"]
-    tokenizer = Tokenizer(FOREIGN, pieces=[pieces])
+    tokenizer = Tokenizer(ImportedVocabulary(FOREIGN, pieces))
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     assert loaded.is_imported and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()

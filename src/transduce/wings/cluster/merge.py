@@ -40,15 +40,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
             write_store(store_path(aside, corpus), _encoded(folder, plan, corpus))
             for shard in plan.all():
                 _add(decisions.cleaning, encoded_cleaning(folder, shard, corpus))
-        write_facts(
-            aside,
-            data,
-            files=decisions.files,
-            held_out=decisions.held_out,
-            dropped=decisions.dropped,
-            cleaning=decisions.cleaning,
-            seconds=sum(map(seconds, [*rounds, folder / AGGREGATE])),
-        )
+        write_facts(aside, data, decisions, sum(map(seconds, [*rounds, folder / AGGREGATE])))
     return open_prepared(out)
 
 

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +23,8 @@ from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
-from transduce.preparation.first_pass import check_corpora, read_part, rules_of, with_placeholders
-from transduce.preparation.prepared import write_valid
-from transduce.preparation.second_pass import encode_part
+from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, with_placeholders
+from transduce.preparation.prepared import Decisions, write_valid
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
@@ -42,15 +40,6 @@ from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
 PREPARATION_PLAN = "prepare"  # the kind of these plans
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
-
-
-class Decisions(NamedTuple):
-    """What was decided about the whole corpus, beside the parts, the vocabulary and the validation set."""
-
-    files: list[list[str]]  # of each corpus, as the stores number them
-    held_out: int
-    dropped: int
-    cleaning: Cleaning
 
 
 def plan_preparation(

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.inline import TextKind
+from transduce.text.formats import TextKind
 
 BYTE_ORDER_MARKS = {  # the longer first
     codecs.BOM_UTF32_LE: "utf-32-le",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transduce.text.formats import DocumentFile
-from transduce.text.placeholders import is_text, mask
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
 from transduce.wings.documents.inline_markup import is_protected, last_piece
 from transduce.wings.documents.markup import Piece, attribute, attributes, pieces
 from transduce.wings.documents.xml import XML_ENCODING
+from transduce.wings.inline.placeholders import is_text, mask
 
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 META_CHARSET_BYTES = 4096  # from the beginning of the file

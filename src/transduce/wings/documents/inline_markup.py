@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 
-from transduce.text.inline import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
+from transduce.wings.inline.events import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
 
 MAX_INLINE_CODE_CHARACTERS = 40  # of an element of code that stays in the text as a word, for a model to copy
 WITHOUT_TEXT = frozenset(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Literal, NamedTuple
 
-from transduce.text.inline import ENTITY
+from transduce.wings.inline.events import ENTITY
 
 PieceKind = Literal["open", "close", "empty", "text", "other"]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile, TextPair
-from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot
 from transduce.wings.documents.html import read_html
 from transduce.wings.documents.subtitles import Cue, read_cues
+from transduce.wings.inline.placeholders import mask
 
 MIN_SHARED_TIME = 0.5  # of the shorter of two cues that belong together
 MAX_CUES_COMPARED = 20  # of a side, with a cue of the other

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.inline import ENTITY
-from transduce.text.placeholders import mask
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES, Document, Slot
 from transduce.wings.documents.markup import pieces
@@ -28,6 +26,8 @@ from transduce.wings.documents.xml import (
     indentation,
     without_illegal,
 )
+from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.placeholders import mask
 
 FORMATTING = frozenset(["bpt", "ept", "it", "ph", "ut"])  # elements whose content is code of the original file
 MAX_SEGMENT_CHARACTERS = 1_000_000

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.inline import ENTITY, TextKind
-from transduce.text.placeholders import mask
+from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
 from transduce.wings.documents.markup import pieces
@@ -22,6 +20,8 @@ from transduce.wings.documents.xml import (
     indentation,
     without_illegal,
 )
+from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 TEXT_NAMES = ("source", "seg-source", "target")

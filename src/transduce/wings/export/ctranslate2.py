@@ -14,10 +14,10 @@ import sentencepiece
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.tokens.imported_vocabulary import is_code, without_code
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
 from transduce.wings.ct2.engine import max_positions
+from transduce.wings.export.imported_vocabulary import is_code, without_code
 from transduce.wings.export.parity import Output, Runner
 
 JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "target.spm"

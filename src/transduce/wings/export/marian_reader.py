@@ -21,6 +21,7 @@ from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
+from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
 REQUIRED_VALUES = {  # of config.json; a missing entry has Marian's default, which is this value
@@ -190,9 +191,10 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
             models.append((folder / name).read_bytes())
         except OSError as error:
             raise UserError(f"{folder / name} can't be read: {error.strerror}; use another copy.") from None
-    pieces = [target.pieces] if source is None else [target.pieces, source.pieces]
     try:
-        return Tokenizer(models[1], models[0], pieces=pieces)
+        return Tokenizer(
+            ImportedVocabulary(models[1], target.pieces), ImportedVocabulary(models[0], (source or target).pieces)
+        )
     except ValueError as error:
         raise UserError(f"The vocabulary of {folder} can't be used: {error}; use another copy.") from None
 

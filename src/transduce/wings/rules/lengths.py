@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.pair_batch import lengths_of
+from transduce.text.pair_batch import TextColumn
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floa
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
     """The scale of a corpus, by medians, so that wrong pairs don't matter; None if there are too few pairs."""
-    lengths = lengths_of(sources), lengths_of(targets)
+    lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
         return None

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.pair_batch import lengths_of
+from transduce.text.pair_batch import TextColumn
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
     """The ranges of lines whose offset is not 0, in order."""
     if len(sources) < MIN_LINES:
         return []
-    odds = _length_odds(lengths_of(sources), lengths_of(targets)) + _word_odds(sources, targets)
+    odds = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths) + _word_odds(sources, targets)
     odds = np.hstack((odds, np.zeros((len(sources), 1))))
     if not _may_change(odds):
         return []

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
-from transduce.text.numbers import numbers_disagree
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
-from transduce.text.placeholders import intact, is_text, mask
 from transduce.text.rules import (
     BITS,
     BROKEN_OFF,
@@ -30,6 +28,8 @@ from transduce.text.rules import (
     Flags,
     Rules,
 )
+from transduce.wings.inline.numbers import numbers_disagree
+from transduce.wings.inline.placeholders import intact, is_text, mask
 from transduce.wings.rules.identify import identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts

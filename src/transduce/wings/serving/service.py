@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from transduce import model_folder
-from transduce.decoding.plan import Plan
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
-from transduce.text.formats import Document, read_document
-from transduce.text.inline import TextKind
+from transduce.text.formats import Document, TextKind, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of

@@ -20,8 +20,8 @@ from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events, telling
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
-from transduce.text.placeholder_tokens import have_same_tokens
 from transduce.text.rules import PLACEHOLDERS_DIFFER
+from transduce.wings.inline.placeholder_tokens import have_same_tokens
 
 
 def distill(
@@ -79,7 +79,7 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
     """The pairs whose sources are short enough for data.max_length and for the teachers."""
     max_tokens = min(max_length, (translator.engine.max_positions or max_length + 1) - 1)
     while chunk := list(islice(pairs, CHUNK)):
-        lengths = translator.tokenizer.pack_source([pair.source for pair in chunk]).lengths.tolist()
+        lengths = translator.tokenizer.source.encode([pair.source for pair in chunk]).lengths.tolist()
         for pair, length in zip(chunk, lengths, strict=True):
             if length > max_tokens:
                 cleaning.count(TOO_LONG, pair.origin)

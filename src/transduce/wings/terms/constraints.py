@@ -25,7 +25,7 @@ class Progress(NamedTuple):
     """What a hypothesis has written of its sentence's constraints, by their indices."""
 
     met: frozenset[int]
-    begun: frozenset[tuple[int, int, int]]  # (constraint, segmentation, its tokens at the end; all: may yet go on)
+    begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: may go on)
 
 
 class SentenceConstraints:
@@ -33,37 +33,32 @@ class SentenceConstraints:
 
     def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
         self.constraints, self.boundaries = constraints, boundaries
-        self.lengths = [min(map(len, self._anywhere(constraint))) for constraint in constraints]
-
-    def _anywhere(self, constraint: Constraint) -> Iterator[tuple[int, ...]]:
-        """The segmentations that may follow any token: behind a space, and in scripts that need none."""
-        for tokens in constraint.segmentations:
-            if tokens is constraint.segmentations[0] or self.boundaries.first[tokens[0]] in ("unspaced", "sign"):
-                yield tokens
+        # Of those segmentations that may follow any token: behind a space, and in scripts that need none.
+        self.lengths = [
+            min(
+                len(tokens)
+                for tokens in each.segmentations
+                if tokens is each.segmentations[0] or boundaries.first[tokens[0]] in ("unspaced", "sign")
+            )
+            for each in constraints
+        ]
 
     def advance(self, progress: Progress, last: int, token: int) -> Progress:
         """The progress of a hypothesis, whose last token is `last`, when a token, not EOS, follows."""
-        met, begun = set(progress.met), set()
-        for i, segmentation, count in progress.begun:
-            tokens = self.constraints[i].segmentations[segmentation]
-            if count < len(tokens):
-                if tokens[count] == token:
-                    begun.add((i, segmentation, count + 1))
-            elif not joins(self.constraints[i].last, self.boundaries.first[token]):
-                met.add(i)
-        for i, segmentation in self._beginning(progress, last):
-            if self.constraints[i].segmentations[segmentation][0] == token:
-                begun.add((i, segmentation, 1))
-        return Progress(frozenset(met), frozenset(each for each in begun if each[0] not in met))
+        first = self.boundaries.first[token]
+        ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
+        going_on = (*progress.begun, *self._beginning(progress, last))
+        begun = {(i, rest[1:]) for i, rest in going_on if rest and rest[0] == token}
+        met = progress.met | ended
+        return Progress(met, frozenset(each for each in begun if each[0] not in met))
 
-    def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, int]]:
-        """(constraint, segmentation) that may begin behind `last`."""
+    def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The constraints that may begin behind `last`, and their tokens."""
         opens = last == BOS or self.boundaries.opens[last]
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
-                yield i, 0
-                if len(constraint.segmentations) > 1 and (opens or constraint.first in ("unspaced", "sign")):
-                    yield i, 1
+                behind_none = opens or constraint.first in ("unspaced", "sign")
+                yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
         """An upper bound on the tokens still to write; 0: the hypothesis may end.
@@ -71,26 +66,15 @@ class SentenceConstraints:
         Either a constraint that is begun is finished first, whatever becomes of the others, or all others begin again.
         Unless it is 0, some token leaves one less.
         """
-        complete = {i for i, segmentation, count in progress.begun if count == self._length(i, segmentation)}
-        rest = sum(n for i, n in enumerate(self.lengths) if i not in progress.met and i not in complete)
+        complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
-        finished = (
-            self._length(i, segmentation) - count + unmet - self.lengths[i]
-            for i, segmentation, count in progress.begun
-            if i not in complete
-        )
-        return min([rest, *finished])
-
-    def _length(self, i: int, segmentation: int) -> int:
-        return len(self.constraints[i].segmentations[segmentation])
+        without_complete = sum(n for i, n in enumerate(self.lengths) if i not in progress.met | complete)
+        finished = (len(rest) + unmet - self.lengths[i] for i, rest in progress.begun if i not in complete)
+        return min([without_complete, *finished])
 
     def next_tokens(self, progress: Progress, last: int) -> set[int]:
         """The tokens that write more of a constraint."""
-        begun = (self.constraints[i].segmentations[segmentation][count:] for i, segmentation, count in progress.begun)
-        starts = (
-            self.constraints[i].segmentations[segmentation] for i, segmentation in self._beginning(progress, last)
-        )
-        return {tokens[0] for tokens in (*begun, *starts) if tokens}
+        return {tokens[0] for _, tokens in (*progress.begun, *self._beginning(progress, last)) if tokens}
 
 
 class ConstraintSelector:

@@ -19,10 +19,9 @@ CHINESE = range(0xE4, 0xEA)  # first bytes of characters that are all written wi
 
 
 class WordBoundaries(NamedTuple):
-    """The kinds of characters at which the pieces of the target begin and end, by piece."""
+    """At which characters the pieces of the target begin and end, by piece."""
 
     first: tuple[Kind, ...]
-    last: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: behind a bracket, a quotation mark, a hyphen
 
 
@@ -113,7 +112,7 @@ def _units(text: str) -> tuple[str, ...]:
 
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     """A target in pieces; raises UserError if the vocabulary has no piece for some of it."""
-    behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.encode_target_behind(target)
+    behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.target.encode_behind(target)
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
     if UNK in segmentations[0]:  # of an imported model
         raise UserError(f"The model's vocabulary can't spell the glossary's {target}; leave this term out.")
@@ -130,16 +129,12 @@ def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
 
 
 @cache
-def _boundaries(piece: str) -> tuple[Kind, Kind, bool]:
-    """A partial UTF-8 byte is assumed to join its neighbours."""
+def _boundaries(piece: str) -> tuple[Kind, bool]:
+    """The values of WordBoundaries; a partial UTF-8 byte is assumed to join its neighbours."""
+    text = piece.replace(SPACE, " ")
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)
-        if byte < ASCII_BYTES:
-            return kind(chr(byte)), kind(chr(byte)), _opens(chr(byte))
-        return "unspaced" if byte in CHINESE else "mark", "letter", False
-    text = piece.replace(SPACE, " ")
-    return kind(text[:1]), kind(text[-1:]), _opens(text[-1:])
-
-
-def _opens(character: str) -> bool:
-    return character in OPENING or unicodedata.category(character) in ("Ps", "Pi", "Pd")
+        if byte >= ASCII_BYTES:
+            return "unspaced" if byte in CHINESE else "mark", False
+        text = chr(byte)
+    return kind(text[:1]), text[-1:] in OPENING or unicodedata.category(text[-1:]) in ("Ps", "Pi", "Pd")

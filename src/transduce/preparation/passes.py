@@ -1,10 +1,12 @@
-"""First pass over a part of a corpus: check every pair by itself, and stage the clean ones.
+"""The two passes over a part of a corpus.
 
-What concerns other parts (their repetitions, the hold-out, the vocabulary) is decided by `aggregate`.
+The first checks every pair by itself and stages the clean ones; the second encodes those to train on. What concerns
+other parts (their repetitions, the hold-out, the vocabulary) is decided by `aggregate` between the two.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -14,21 +16,22 @@ from transduce.config.schema import DataConfig
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
-from transduce.text.clean import CheckedChunk, check_pairs
+from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
-from transduce.text.pairs import Pair, are_documents
-from transduce.text.placeholder_tokens import with_shared_tokens
+from transduce.text.pair_batch import PairBatch
+from transduce.text.pairs import Origin, Pair, are_documents, mask_pair
 from transduce.text.plain import suffixes
-from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, Checker, Rules
+from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, Checker, Flags, Rules, first_rule
+from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
 
 def check_corpora(data: DataConfig) -> None:
     """Raise UserError for corpora that can't be prepared, before anything is read."""
     if not data.corpora:
-        raise UserError("There is nothing to train on: name two text files or one bilingual file.")
+        raise UserError("There is nothing to train on: name two text files, or a bilingual one.", option="data.corpora")
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
@@ -65,29 +68,48 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
     Pairs that repeat an earlier one of the part are left out. checker: made from the beginning of the whole corpus, if
     the part is not the first.
     """
-    seen, read = SeenHashes(), 0
+    rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
-        for chunk in check_pairs(pairs, rules_of(data), checker):
-            read += len(chunk.pairs)
-            _stage(chunk, data, seen, writer)
+        while chunk := list(islice(stream, CHUNK)):
+            batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
+            checker = checker or Checker(rules, [column.texts for column in batch.columns])
+            _stage(chunk, batch, checker.check(batch), data, seen, writer)
+            read += len(chunk)
     return writer.finish(read)
 
 
-def _stage(chunk: CheckedChunk, data: DataConfig, seen: SeenHashes, writer: StagingWriter) -> None:
+def encode_part(
+    staged: StagedPairs, files: Sequence[str], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
+) -> Iterator[Encoded]:
+    """The pairs to train on as ids; those with too many tokens are left out and counted.
+
+    files: of the whole corpus, as the store numbers them.
+    """
+    numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
+    for block in staged.blocks():
+        sources, targets = tokenizer.source.encode(block.sources), tokenizer.target.encode(block.targets)
+        is_long = np.maximum(sources.lengths, targets.lengths) > max_length
+        for row in np.flatnonzero(is_long).tolist():
+            cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))
+        yield Encoded(sources, targets, numbers[block.files], block.lines).where(~is_long)
+
+
+def _stage(
+    chunk: Sequence[Pair], batch: PairBatch, flags: Flags, data: DataConfig, seen: SeenHashes, writer: StagingWriter
+) -> None:
     """Write the clean pairs of a chunk, and count the others."""
-    rows, hashes = np.array(chunk.rows_kept(), dtype=np.int64), {}
+    rows, hashes = np.flatnonzero(flags == 0), {}
+    broken = {row: first_rule(int(flags[row])) for row in np.flatnonzero(flags).tolist()}
     if data.deduplicate:
-        exact = chunk.batch.exact_hashes(rows.tolist())
+        exact = batch.exact_hashes(rows.tolist())
         is_new = seen.add(exact)
-        for row in rows[~is_new].tolist():
-            chunk.broken[row] = DUPLICATE
-        rows, hashes["exact"] = rows[is_new], exact[is_new]
+        broken |= dict.fromkeys(rows[~is_new].tolist(), DUPLICATE)
+        rows, hashes[DUPLICATE] = rows[is_new], exact[is_new]
     if NEAR_DUPLICATE in data.rules:
-        hashes["near"] = chunk.batch.near_hashes(rows.tolist())
-    for row, rule in enumerate(chunk.broken):
-        if rule:
-            writer.leave_out(rule, writer.length + int(np.searchsorted(rows, row)), chunk.pairs[row].origin)
-    writer.append(*_as_seen([chunk.pairs[row] for row in rows.tolist()], data), hashes)
+        hashes[NEAR_DUPLICATE] = batch.near_hashes(rows.tolist())
+    for row, rule in sorted(broken.items()):
+        writer.leave_out(rule, writer.length + int(np.searchsorted(rows, row)), chunk[row].origin)
+    writer.append(*_as_seen([chunk[row] for row in rows.tolist()], data), hashes)
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
@@ -95,6 +117,6 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
-    texts = [with_shared_tokens(pair.source, pair.target) for pair in pairs]
+    texts = [mask_pair(pair.source, pair.target) for pair in pairs]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts

@@ -9,10 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transduce.text.formats import read_document
-from transduce.text.inline import events
-from transduce.text.numbers import same_numbers
-from transduce.text.placeholder_removal import without_words
-from transduce.text.placeholders import (
+from transduce.wings.documents.markup import attribute, pieces, speller
+from transduce.wings.inline.events import events
+from transduce.wings.inline.numbers import same_numbers
+from transduce.wings.inline.placeholder_removal import without_words
+from transduce.wings.inline.placeholders import (
     Masked,
     cut,
     intact,
@@ -21,9 +22,8 @@ from transduce.text.placeholders import (
     original,
     whole_words,
 )
-from transduce.text.placing import copied, restore
-from transduce.text.segments import split
-from transduce.wings.documents.markup import attribute, pieces, speller
+from transduce.wings.inline.placing import copied, restore
+from transduce.wings.inline.segments import split
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]
@@ -100,12 +100,7 @@ def test_masking_markup_is_undone_where_blanks_count(text: str) -> None:
 @given(PLAIN)
 def test_a_text_in_sentences_is_the_text(text: str) -> None:
     masked = mask(text)
-    sentences, separators = split(masked.text, "en")
-    spans, at = [], 0
-    for separator, sentence in zip(separators, sentences, strict=False):
-        at += len(separator) + len(sentence)
-        spans.append((at - len(sentence), at))
-    gaps, inside = cut(masked, whole_words(masked, spans))
+    gaps, inside = cut(masked, whole_words(masked, split(masked.text, "en")))
     assert "".join(gap + original(each) for gap, each in zip(gaps, [*inside, Masked("", ())], strict=True)) == text
 
 

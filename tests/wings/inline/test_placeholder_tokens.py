@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,16 +14,17 @@ from corpora import reverse_texts
 from models import make_model
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.decoding.loading import load
-from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import Translation, TranslationOptions
+from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
-from transduce.text.placeholder_tokens import stray_tokens, tokenized_pairs, with_shared_tokens, with_tokens
-from transduce.text.placeholders import intact, mask, original
-from transduce.text.placing import copied, restore
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.inline.placeholder_tokens import stray_tokens, with_shared_tokens, with_tokens
+from transduce.wings.inline.placeholders import intact, mask, original
+from transduce.wings.inline.placing import copied, restore
+from transduce.wings.inline.plan import LOST, Plan
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
@@ -94,7 +96,7 @@ def test_what_a_model_sees_of_a_pair(source: str, target: str, seen: tuple[str, 
 def test_pairs_that_differ_are_left_out_and_counted() -> None:
     pairs = [Pair("a {0}", "b {0}", Origin("f", 1)), Pair("a {0}", "b", Origin("f", 2))]
     report = Cleaning()
-    assert [pair.origin.line for pair in tokenized_pairs(pairs, report)] == [1]
+    assert [pair.origin.line for pair in masked_pairs(pairs, DataConfig(placeholders="masked"), report)] == [1]
     assert report.lines == {PLACEHOLDERS_DIFFER: [Origin("f", 2)]}
 
 
@@ -179,7 +181,7 @@ def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureF
     assert data.facts.left_out == {PLACEHOLDERS_DIFFER: 1}
     assert data.tokenizer.has_placeholder_tokens
     for index in range(len(data.mixture)):
-        assert data.tokenizer.decode([data.mixture.target(index).tolist()])[0].startswith(f"{B} und {A} sehen wort")
+        assert data.tokenizer.decode(data.mixture.targets(np.array([index])))[0].startswith(f"{B} und {A} sehen wort")
     assert all(f" and {A} see {B}" in pair.source for pair in data.valid())
 
 

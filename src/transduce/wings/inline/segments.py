@@ -1,15 +1,14 @@
-"""A text split into sentences, and joined again.
+"""Where the sentences of a text stand; between them are blanks, tabs, line ends of any kind and bullets of lists.
 
-join(split(text)) == text for every text: the separators keep blanks, tabs, line ends of any kind and bullets of lists.
 sentencex decides where a sentence ends: it knows the abbreviations of many languages.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from transduce.system.errors import UserError
+from transduce.tokens.spans import Span
 
 # Ends of paragraphs, and TABs, which separate columns. str.splitlines() also breaks at \x1c to \x1e.
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -19,58 +18,37 @@ CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|\
 SENTENCE_BLANKS = re.compile(r"\s+")
 
 
-class Segments(NamedTuple):
-    """The sentences of a text, and the separators before, between and behind them: one more than sentences."""
-
-    sentences: list[str]  # none is blank, none holds a line break
-    separators: list[str]
-
-
-def split(text: str, language: str) -> Segments:
-    """The sentences of a text; the language is given by its code ("de", also "de-AT").
+def split(text: str, language: str) -> list[Span]:
+    """The sentences of a text, none blank or with a line break; language: its code ("de", also "de-AT").
 
     Raises UserError if sentencex is not installed.
     """
-    segments, done = Segments([], []), 0
-    for begin, end in _sentences(text, re.split("[-_]", language.lower())[0]):
-        segments.separators.append(text[done:begin])
-        segments.sentences.append(text[begin:end])
-        done = end
-    segments.separators.append(text[done:])
-    return segments
+    return list(_sentences(text, re.split("[-_]", language.lower())[0]))
 
 
-def whole(text: str) -> Segments:
+def whole(text: str) -> list[Span]:
     """The text as one sentence, without the blanks around it."""
     sentence = text.strip()
     begin = text.index(sentence)
-    return Segments([sentence], [text[:begin], text[begin + len(sentence) :]]) if sentence else Segments([], [text])
+    return [(begin, begin + len(sentence))] if sentence else []
 
 
-def join(separators: Sequence[str], sentences: Sequence[str]) -> str:
-    """The sentences with their separators; raises ValueError unless there is one separator more."""
-    return "".join(chain.from_iterable(zip(separators, [*sentences, ""], strict=True)))
-
-
-def shorten(sentence: str, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> Segments:
+def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
     """Cut a sentence without blanks at its edges into parts of at most `max_length`, as `lengths` measures them.
 
     A part that is too long is cut near its middle: at the end of a clause, else at a blank, else anywhere. A single
     character is not cut, whatever its length.
     """
-    parts, separators = [sentence], ["", ""]
+    parts = [span]
     while True:
-        too_long = [i for i, length in enumerate(lengths(parts)) if length > max_length and len(parts[i]) > 1]
+        measured = zip(parts, lengths([text[begin:end] for begin, end in parts]), strict=True)
+        too_long = {(begin, end) for (begin, end), length in measured if length > max_length and end - begin > 1}
         if not too_long:
-            return Segments(parts, separators)
-        for i in reversed(too_long):
-            left, between, right = _halves(parts[i])
-            parts[i : i + 1] = [left, right]
-            separators.insert(i + 1, between)
+            return parts
+        parts = [piece for part in parts for piece in (_halves(text, *part) if part in too_long else [part])]
 
 
-def _sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """The begin and end of each sentence."""
+def _sentences(text: str, language: str) -> Iterator[Span]:
     place = 0
     for gap in chain(PARAGRAPH_END.finditer(text), [None]):
         end = gap.start() if gap else len(text)
@@ -98,14 +76,15 @@ def _cut(paragraph: str, language: str) -> list[str]:
     return pieces if done == len(paragraph) else [paragraph]
 
 
-def _halves(sentence: str) -> tuple[str, str, str]:
-    """Two parts of a sentence, and the blanks between them."""
+def _halves(text: str, begin: int, end: int) -> list[Span]:
+    """Two parts of a sentence, without the blanks between them."""
+    sentence = text[begin:end]
     middle = len(sentence) / 2
     for pattern, max_distance in ((CLAUSE_END, 0.8 * middle), (SENTENCE_BLANKS, middle)):
         cuts = [cut for cut in pattern.finditer(sentence) if cut.start() > 0 and cut.end() < len(sentence)]
         if cuts:
             cut = min(cuts, key=lambda cut: abs(cut.start() - middle))
             if abs(cut.start() - middle) < max_distance:
-                return sentence[: cut.start()], cut.group(), sentence[cut.end() :]
-    half = len(sentence) // 2
-    return sentence[:half], "", sentence[half:]
+                return [(begin, begin + cut.start()), (begin + cut.end(), end)]
+    half = begin + len(sentence) // 2
+    return [(begin, half), (half, end)]

@@ -7,39 +7,33 @@ be the text.
 
 from collections.abc import Container, Sequence
 
-import sentencepiece
-
 from transduce.config.schema import UNK
 from transduce.tokens.spans import Span, piece_spans
-from transduce.tokens.vocabulary import SPACE
+from transduce.tokens.vocabulary import SPACE, Vocabulary, open_model
 from transduce.tokens.word_cache import Rows, pack
 
-LANGUAGE_CODE_START, LANGUAGE_CODE_END = (
-    ">>",
-    "<<",
-)  # around the target language, at the start of a source of a multilingual model
+# Around the target language, at the start of a source of a multilingual model.
+LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"
 
 
-class ImportedVocabulary:
+class ImportedVocabulary(Vocabulary):
     """pieces: by id; the first four stand for PAD, BOS, EOS and UNK. Raises ValueError if either is damaged."""
 
+    listed: Sequence[str]
     has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
-        self.model, self.threads, self._pieces = model, threads, list(pieces)
-        self.size = len(self._pieces)
-        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        self.model, self.threads, self.listed = model, threads, pieces
+        self.processor = open_model(model)
+        self.size = len(pieces)
+        self._ids = {piece: token for token, piece in enumerate(pieces)}
         if self.size <= UNK or len(self._ids) < self.size:
             raise ValueError("its list of pieces is too short, or names one twice")
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError:
-            raise ValueError("it is not a whole SentencePiece model") from None
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """Ids of texts: unknown pieces are UNK, a language code is a piece, half of a surrogate pair becomes "?"."""
         parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
-        rows = self._processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
+        rows = self.processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
         cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
@@ -49,8 +43,8 @@ class ImportedVocabulary:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of rows of ids, a line each, without spaces at the ends."""
-        plain = [[self._pieces[token] for token in row if token > UNK] for row in rows]
-        texts: list[str] = self._processor.decode(plain) if plain else []
+        plain = [[self.listed[token] for token in row if token > UNK] for row in rows]
+        texts: list[str] = self.processor.decode(plain) if plain else []
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
@@ -59,9 +53,13 @@ class ImportedVocabulary:
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
+    def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """The same within a text, as far as nothing was lost."""
+        return [(min(begin, len(text)), min(end, len(text))) for begin, end in self.spans(ids)]
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces of ids."""
-        return [self._pieces[int(token)] for token in ids]
+        return [self.listed[int(token)] for token in ids]
 
 
 def is_code(piece: str) -> bool:

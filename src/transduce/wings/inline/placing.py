@@ -6,15 +6,18 @@ are properly nested, and marks inside a pair stay inside.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from transduce.text.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, Span, moved, weave
+from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, Span, moved, weave
 
 Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
 WORD_PATTERN = re.compile(r"\w+(?:[-'’]\w+)*")
+WITHIN_PUNCTUATION = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 MIN_LINK_WEIGHT = 0.4  # a word with a weaker link into a pair is included only between others
+QUOTES = "".join(CLOSING_QUOTES)
 PUNCTUATION = ".,:;!?…。，：；！？"
 
 
@@ -24,21 +27,6 @@ class Restored(NamedTuple):
     text: str
     guessed: bool  # no link determined the place of a mark
     moved: Callable[[Span], Span]  # converts a span of the translation to the same words in `text`
-
-
-class _Word(NamedTuple):
-    """A placeholder that was copied into the translation."""
-
-    source: Span
-    target: Span
-    raw: str
-
-
-class _Node(NamedTuple):
-    """A mark with the marks inside it."""
-
-    mark: Mark
-    inner: list["_Node"]
 
 
 class _Placed(NamedTuple):
@@ -52,13 +40,9 @@ class _Placed(NamedTuple):
 
 def copied(masked: Masked, translation: str) -> bool:
     """Whether the translation has each placeholder exactly as often as the text."""
-    words: dict[str, list[int]] = {}
-    for mark in masked.marks:
-        if mark.kind == "word":
-            words.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
-    for word, places in words.items():
+    for word, begins in _begins(masked).items():
         occurrences = _occurrences(word, masked.text)
-        if not set(places) <= set(occurrences) or len(occurrences) != len(_occurrences(word, translation)):
+        if not set(begins) <= set(occurrences) or len(occurrences) != len(_occurrences(word, translation)):
             return False
     return True
 
@@ -70,12 +54,11 @@ def restore(
 
     without: more patches of the translation, in order.
     """
-    words = sorted(_words(masked, translation), key=lambda word: word.target)
-    placing = _Placing(masked.text, translation, [*links, *((word.source, word.target, 2.0) for word in words)])
-    placed = placing.place(_tree([mark for mark in masked.marks if mark.kind != "word"]), (0, len(translation)))
-    changes = sorted([*(Patch(*word.target, word.raw) for word in words), *without])
-    patches = _around_words(list(_patches(placed)), changes)
-
+    words = _words(masked, translation)
+    copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
+    placing = _Placing(masked.text, translation, [*links, *copies])
+    placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
+    patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
     return Restored(
         weave(translation, patches, spell), placing.guessed, partial(moved, translation, patches, spell=spell)
     )
@@ -88,31 +71,37 @@ def _occurrences(word: str, text: str) -> list[int]:
     return [match.start() for match in re.finditer(left + re.escape(word) + right, text)]
 
 
-def _words(masked: Masked, translation: str) -> Iterator[_Word]:
-    """The placeholders with their places in the translation: of equal ones, the first goes to the first, and so on."""
-    places: dict[str, dict[int, int]] = {}
-    for mark in masked.marks:
-        if mark.kind == "word":
-            word = masked.text[mark.begin : mark.end]
-            if word not in places:
-                pairs = zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True)
-                places[word] = dict(pairs)
-            begin = places[word][mark.begin]
-            yield _Word((mark.begin, mark.end), (begin, begin + len(word)), mark.opening)
+def _begins(masked: Masked) -> dict[str, list[int]]:
+    """Where each placeholder stands, by its text without tags."""
+    begins: dict[str, list[int]] = {}
+    for mark in masked.words:
+        begins.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
+    return begins
 
 
-def _tree(marks: Sequence[Mark]) -> list[_Node]:
-    """The marks as a tree of pairs and what they hold; marks come in the order in which they begin."""
-    roots: list[_Node] = []
-    around: list[_Node] = []
-    for mark in marks:
-        while around and around[-1].mark.order[1] < mark.order[0]:
-            around.pop()
-        node = _Node(mark, [])
-        (around[-1].inner if around else roots).append(node)
-        if mark.kind == "pair":
-            around.append(node)
-    return roots
+def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
+    """The placeholders with what puts them into the translation: of equal ones, the first goes to the first."""
+    places = {
+        word: dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))
+        for word in _begins(masked)
+    }
+    words = []
+    for mark in masked.words:
+        word = masked.text[mark.begin : mark.end]
+        begin = places[word][mark.begin]
+        words.append((mark, Patch(begin, begin + len(word), mark.opening)))
+    return words
+
+
+def _with_inner(marks: Sequence[Mark]) -> Iterator[tuple[Mark, Sequence[Mark]]]:
+    """The outermost of marks in the order in which they begin, each with those inside it."""
+    begin = 0
+    while begin < len(marks):
+        end = begin + 1
+        while end < len(marks) and marks[end].order[0] < marks[begin].order[1]:
+            end += 1
+        yield marks[begin], marks[begin + 1 : end]
+        begin = end
 
 
 def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
@@ -124,24 +113,21 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
             yield Patch(end, end, mark.closing)
 
 
-def _around_words(patches: list[Patch], words: list[Patch]) -> list[Patch]:
-    """Merge patches and placeholders in order; a patch inside a placeholder moves to its nearer edge."""
-    merged: list[Patch] = []
-    rest = iter([*words, None])
-    word = next(rest)
+def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
+    """Patches and placeholders in order; a patch inside a placeholder moves to its nearer edge."""
+    merged, rest = list[Patch](), deque(words)
     for patch in patches:
-        while word and word.end <= patch.begin:
-            merged.append(word)
-            word = next(rest)
-        if word and word.begin < patch.begin:
-            if 2 * patch.begin < word.begin + word.end:
-                patch = patch._replace(begin=word.begin, end=word.begin)
+        while rest and rest[0].end <= patch.begin:
+            merged.append(rest.popleft())
+        if rest and rest[0].begin < patch.begin:
+            begin, end, *_ = rest[0]
+            if 2 * patch.begin < begin + end:
+                patch = patch._replace(begin=begin, end=begin)
             else:
-                patch = patch._replace(begin=word.end, end=word.end)
-                merged.append(word)
-                word = next(rest)
+                patch = patch._replace(begin=end, end=end)
+                merged.append(rest.popleft())
         merged.append(patch)
-    return [*merged, *([word] if word else []), *filter(None, rest)]
+    return [*merged, *rest]
 
 
 class _Placing:
@@ -158,21 +144,24 @@ class _Placing:
         self.begins = [word.start() for word in WORD_PATTERN.finditer(target)] or [0]
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
 
-    def place(self, nodes: Sequence[_Node], within: Span) -> list[_Placed]:
-        """Place sibling marks; returns them in the order of the translation, without overlap."""
+    def place(self, marks: Sequence[Mark], within: Span) -> list[_Placed]:
+        """Place marks; returns the outermost in the order of the translation, without overlap."""
         pairs: list[_Placed] = []
         free = within[0]  # the end of the last pair
-        wanted = [(*self._span(node.mark), node) for node in nodes if node.mark.kind == "pair"]
-        for begin, end, node in sorted(wanted, key=lambda span: span[:2]):
+        outermost = list(_with_inner(marks))
+        wanted = [(self._span(mark), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
+        for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
             begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
             free = end
-            pairs.append(_Placed(begin, end, node.mark, self.place(node.inner, (begin, end))))
+            pairs.append(_Placed(begin, end, mark, self.place(inner, (begin, end))))
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may close what another opens
-        for mark in (node.mark for node in nodes if node.mark.kind != "pair"):
-            place = _outside(min(max(self._point(mark), within[0]), within[1]), pairs)
+        for mark in (mark for mark, _ in outermost if mark.kind != "pair"):
+            place = min(max(self._point(mark), within[0]), within[1])
+            begin, end = _around(place, pairs)
+            place = begin if place - begin < end - place else end
             if mark.kind == "half":
-                half = place = _behind(max(place, half), pairs)
+                half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
@@ -218,17 +207,12 @@ class _Placing:
         else:
             self.guessed = True
             place = self._at_same_share(mark.begin, self.begins if mark.before else self.ends)
-        return self._before_quotes(place) if mark.before else place
+        # Before the quotes and brackets that precede the word, if a blank belongs before the mark.
+        return len(self.target[:place].rstrip(QUOTES)) if mark.before else place
 
     def _translated_to(self, origin: Span) -> Span:
         """The word with the strongest link to a word of the source."""
         return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
-
-    def _before_quotes(self, place: int) -> int:
-        """The place before the quotes or brackets that precede a word."""
-        while place and self.target[place - 1] in CLOSING_QUOTES:
-            place -= 1
-        return place
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:
         """The edge of a word that is nearest to the same share of the translation as the place's of the source."""
@@ -238,26 +222,10 @@ class _Placing:
 
 def _without_punctuation(text: str, span: Span) -> Span:
     """The span of a word without the punctuation around it, unless it is only punctuation."""
-    begin, end = span
-    while begin < end and not _is_of_word(text[begin]):
-        begin += 1
-    while begin < end and not _is_of_word(text[end - 1]):
-        end -= 1
-    return (begin, end) if begin < end else span
+    word = WITHIN_PUNCTUATION.search(text, *span)
+    return word.span() if word else span
 
 
-def _is_of_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def _outside(place: int, pairs: Sequence[_Placed]) -> int:
-    """The place itself, or the nearer edge of a pair around it."""
-    for begin, end, *_ in pairs:
-        if begin < place < end:
-            return begin if place - begin < end - place else end
-    return place
-
-
-def _behind(place: int, pairs: Sequence[_Placed]) -> int:
-    """The place itself, or the end of a pair around it."""
-    return next((end for begin, end, *_ in pairs if begin < place < end), place)
+def _around(place: int, pairs: Sequence[_Placed]) -> Span:
+    """The edges of a pair around a place, or the place itself."""
+    return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

@@ -10,9 +10,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.text.inline import MARKUP_BLANKS, Event, events
+from transduce.wings.inline.events import MARKUP_BLANKS, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening one
 BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters that a blank follows
@@ -41,6 +42,16 @@ class Masked(NamedTuple):
     text: str
     marks: tuple[Mark, ...]
 
+    @property
+    def words(self) -> list[Mark]:
+        """The placeholders."""
+        return [mark for mark in self.marks if mark.kind == "word"]
+
+    @property
+    def rest(self) -> str:
+        """The text without its placeholders."""
+        return weave(self.text, [Patch(mark.begin, mark.end, "") for mark in self.words])
+
 
 class Patch(NamedTuple):
     """Characters of a text, and what replaces them."""
@@ -54,21 +65,15 @@ class Patch(NamedTuple):
 
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
     """Mask the tags and placeholders of a text; preserve: every blank of markup counts."""
-    builder = _Builder(collapse=markup and not preserve)
+    builder = _Builder(text, collapse=markup and not preserve)
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
-    return builder.masked()
+    return Masked("".join(builder.parts), in_order(builder.marks))
 
 
 def is_text(masked: Masked) -> bool:
     """Whether there is anything to translate besides placeholders."""
-    words = [Patch(mark.begin, mark.end, "") for mark in masked.marks if mark.kind == "word"]
-    return any(map(str.isalpha, weave(masked.text, words)))
-
-
-def has_words(masked: Masked) -> bool:
-    """Whether the text has placeholders."""
-    return any(mark.kind == "word" for mark in masked.marks)
+    return any(map(str.isalpha, masked.rest))
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
@@ -97,6 +102,19 @@ def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str]
     return len(begin), max(len(begin), len(end))
 
 
+def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
+    """Apply patches to a masked text; marks move with it, and from inside a patch to its begin."""
+    ends = [patch.end for patch in patches]
+    shifts = [0, *accumulate(len(patch.raw) - patch.end + patch.begin for patch in patches)]
+
+    def shifted(place: int) -> int:
+        i = bisect_right(ends, place)
+        return shifts[i] + (min(place, patches[i].begin) if i < len(patches) else place)
+
+    marks = (mark._replace(begin=shifted(mark.begin), end=shifted(mark.end)) for mark in masked.marks)
+    return Masked(weave(masked.text, patches), tuple(marks))
+
+
 def in_place(masked: Masked) -> list[Patch]:
     """The patches that put the marks back into the masked text itself."""
     return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
@@ -109,7 +127,7 @@ def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
 
 def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     """The spans, merged where a placeholder reaches from one into the next."""
-    words = [mark for mark in masked.marks if mark.kind == "word"]
+    words = masked.words
     begins = [word.begin for word in words]
     whole: list[Span] = []
     for begin, end in spans:
@@ -156,25 +174,26 @@ def intact(source: str, translation: str, *, markup: bool) -> bool:
 
 
 class _Opened(NamedTuple):
-    """An open tag: its name, and the numbers of text parts, marks and events before it."""
+    """An open tag: its name, where it begins in the original text, and the numbers of parts and marks before it."""
 
     name: str
+    begin: int
     parts: int
     marks: int
-    raws: int
 
 
 class _Builder:
-    """Builds a masked text from events."""
+    """Builds a masked text from the events of a text."""
 
-    def __init__(self, *, collapse: bool) -> None:
-        self.collapse = collapse
-        self.parts, self.length, self.marks, self.raws = [""], 0, list[Mark](), list[str]()
+    def __init__(self, text: str, *, collapse: bool) -> None:
+        self.text, self.done, self.collapse = text, 0, collapse  # done: characters of the text
+        self.parts, self.length, self.marks = [""], 0, list[Mark]()
         self.opened: list[_Opened] = []
         self.names = Counter[str]()  # of the open tags
 
     def add(self, order: int, event: Event) -> None:
         mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
+        self.done += len(event.raw)
         if event.kind == "text":
             self._append(event.raw)
         elif event.kind == "character":
@@ -183,17 +202,13 @@ class _Builder:
             self._add(event.shown)
             self.marks.append(mark._replace(kind="word", end=self.length))
         elif event.kind == "open":
-            self.opened.append(_Opened(event.name, len(self.parts), len(self.marks), len(self.raws)))
+            self.opened.append(_Opened(event.name, self.done - len(event.raw), len(self.parts), len(self.marks)))
             self.names[event.name] += 1
             self.marks.append(mark._replace(kind="half"))
         elif event.kind == "close":
             self._close(event.name, mark)
         else:
             self.marks.append(mark)
-        self.raws.append(event.raw)
-
-    def masked(self) -> Masked:
-        return Masked("".join(self.parts), in_order(self.marks))
 
     def _add(self, text: str) -> None:
         if text:
@@ -218,21 +233,14 @@ class _Builder:
             self.names[opened.name] -= 1
         self.names[name] -= 1
         opening, order = self.marks[opened.marks], (self.marks[opened.marks].order[0], mark.order[0])
-        content = self._text_from(opened.parts, MAX_WORD_CHARACTERS)
-        if content is not None and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
+        is_short = self.length - opening.begin <= MAX_WORD_CHARACTERS
+        content = "".join(self.parts[opened.parts :]) if is_short else ""
+        if is_short and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
             kind: Literal["point", "word"] = "word" if content else "point"
-            self.raws[opened.raws :] = ["".join(self.raws[opened.raws :])]
-            raw = self.raws[-1] + mark.opening
+            raw = self.text[opened.begin : self.done]
             self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
         else:
             self.marks[opened.marks] = opening._replace(kind="pair", end=mark.begin, closing=mark.opening, order=order)
-
-    def _text_from(self, first: int, max_characters: int) -> str | None:
-        """The text from a part on; None if it is longer than `max_characters`."""
-        if len(self.parts) - first > max_characters:
-            return None
-        text = "".join(self.parts[first:])
-        return text if len(text) <= max_characters else None
 
     def _at_blank(self) -> bool:
         return self.parts[-1][-1:].isspace()

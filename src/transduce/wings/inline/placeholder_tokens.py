@@ -5,16 +5,10 @@ rare character that says only "copy me"; the same few stand for all placeholders
 """
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 from transduce.config.schema import PLACEHOLDER_TOKENS
-from transduce.text.clean import Cleaning
-from transduce.text.pairs import Pair
-from transduce.text.placeholders import Mark, Masked, Patch, mask, weave
-from transduce.text.rules import PLACEHOLDERS_DIFFER
+from transduce.wings.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
 PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # shows the kind of a placeholder
@@ -22,18 +16,7 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 def with_tokens(masked: Masked) -> Masked:
     """Replace each placeholder with a token, equal ones with the same; a text that has such characters stays."""
-    words = _words(masked)
-    return _replaced(masked, _tokens(words)) if words and not _has_tokens(masked) else masked
-
-
-def tokenized_pairs(pairs: Iterable[Pair], report: Cleaning) -> Iterator[Pair]:
-    """The pairs without tags and with tokens for placeholders; pairs whose placeholders differ are left out."""
-    for pair in pairs:
-        texts = with_shared_tokens(pair.source, pair.target)
-        if texts is None:
-            report.count(PLACEHOLDERS_DIFFER, pair.origin)
-        else:
-            yield Pair(*texts, pair.origin)
+    return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
@@ -45,7 +28,7 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
         return None
-    source_words, target_words = _words(masked_source), _words(masked_target)
+    source_words, target_words = masked_source.words, masked_target.words
     tokens, target_tokens = _tokens(source_words), _tokens(target_words)
     unmatched: dict[str, list[str]] = {}  # placeholders of the source by kind, the first last
     for raw in reversed([raw for raw in tokens if raw not in target_tokens]):
@@ -71,10 +54,6 @@ def stray_tokens(text: str, translation: str) -> list[Patch]:
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
 
-def _words(masked: Masked) -> list[Mark]:
-    return [mark for mark in masked.marks if mark.kind == "word"]
-
-
 def _kind(raw: str) -> str:
     match = PLACEHOLDER_PREFIX.match(raw)
     return match.group() if match else ""
@@ -88,17 +67,9 @@ def _tokens(words: list[Mark]) -> dict[str, str]:
 
 def _has_tokens(masked: Masked) -> bool:
     """Whether the text itself has such characters."""
-    return bool(ANY_TOKEN.search(weave(masked.text, [Patch(mark.begin, mark.end, "") for mark in _words(masked)])))
+    return bool(ANY_TOKEN.search(masked.rest))
 
 
 def _replaced(masked: Masked, tokens: dict[str, str]) -> Masked:
-    """The text with these tokens for its placeholders; no other mark begins or ends inside a placeholder."""
-    words = _words(masked)
-    ends = [mark.end for mark in words]
-    removed = [0, *accumulate(mark.end - mark.begin - len(tokens[mark.opening]) for mark in words)]
-
-    def moved(place: int) -> int:
-        return place - removed[bisect_right(ends, place)]
-
-    text = weave(masked.text, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in words])
-    return Masked(text, tuple(mark._replace(begin=moved(mark.begin), end=moved(mark.end)) for mark in masked.marks))
+    """The text with these tokens for its placeholders."""
+    return replace(masked, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in masked.words])

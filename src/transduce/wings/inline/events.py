@@ -6,7 +6,6 @@ Every pattern takes time linear in the text: its quantifiers are possessive or b
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, cast
 
@@ -39,7 +38,6 @@ MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
 IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
 
 
-TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup in which every blank counts
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
@@ -54,17 +52,14 @@ class Event(NamedTuple):
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
     """The events of a text: of XML or HTML (`markup`), or of plain text, which may hold tags too."""
-    return _markup_reader()(text) if markup else _plain_events(text)
+    if markup:
+        return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
+    return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
     """A function that writes a text as markup, with the entities that this markup uses."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
-
-
-@cache
-def _markup_reader() -> Callable[[str], Iterator[Event]]:
-    return cast(Callable[[str], Iterator[Event]], resolve_name(MARKUP_EVENTS))
 
 
 def _plain_events(text: str) -> Iterator[Event]:
@@ -88,7 +83,9 @@ def _plain_events(text: str) -> Iterator[Event]:
 def _plain_tokens(text: str) -> Iterator[Event]:
     done, open_pairs, match = 0, list[re.Match[str]](), IN_PLAIN_TEXT.search(text)
     while match or open_pairs:
-        close = open_pairs[-1].start(_closing_group(open_pairs[-1])) if open_pairs else len(text)
+        close = len(text)
+        if open_pairs:
+            close = open_pairs[-1].start("address" if open_pairs[-1]["link"] else "stressed")
         if match is None or match.end() > close:
             pair = open_pairs.pop()
             yield from text_event(text[done:close])
@@ -109,10 +106,6 @@ def _plain_tokens(text: str) -> Iterator[Event]:
         if match and match.start() < done:
             match = IN_PLAIN_TEXT.search(text, done)
     yield from text_event(text[done:])
-
-
-def _closing_group(pair: re.Match[str]) -> str:
-    return "address" if pair["link"] else "stressed"
 
 
 def text_event(text: str) -> Iterator[Event]:

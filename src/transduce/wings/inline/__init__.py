@@ -1,0 +1,1 @@
+"""Texts of many sentences with tags and placeholders: taken apart before a translation, put together after it."""

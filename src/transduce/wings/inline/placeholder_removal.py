@@ -1,0 +1,46 @@
+"""Placeholders removed from a masked text, for a model that does not copy them."""
+
+import re
+
+from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
+
+WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
+
+
+def without_words(masked: Masked) -> Masked:
+    """Remove the placeholders, with quotes around them, from the text: their marks become points."""
+    removals: list[Mark] = []  # points that still have the begin and end of the removed text
+    others = [mark for mark in masked.marks if mark.kind != "word"]
+    edges = {edge for mark in others for edge in (mark.begin, mark.end)}
+    for mark in masked.marks:
+        if mark.kind == "word":
+            gap = masked.text[removals[-1].end : mark.begin] if removals else " "
+            if not WORD_OR_BLANK.search(gap) and not edges & set(range(removals[-1].end, mark.begin + 1)):
+                last = removals.pop()
+                mark = mark._replace(begin=last.begin, opening=last.opening + gap + mark.opening, order=last.order)
+            removals.append(_with_quotes(masked.text, mark, edges))
+    removals = [_with_blanks(masked.text, removal, edges) for removal in removals]
+    previous_ends = [0, *(removal.end for removal in removals)]
+    patches = [Patch(max(each.begin, end), each.end, "") for each, end in zip(removals, previous_ends, strict=False)]
+    return replace(Masked(masked.text, in_order([*removals, *others])), patches)
+
+
+def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
+    """The removal with the quotes or brackets around it, unless a tag is between."""
+    left, right = text[: removal.begin][-1:], text[removal.end :][:1]
+    if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
+        return removal
+    return removal._replace(begin=removal.begin - 1, end=removal.end + 1, opening=left + removal.opening + right)
+
+
+def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
+    """The removal as a point, with one of the blanks around it if it has two."""
+    begin, end = removal.begin, removal.end
+    left, right = text[begin - 1 : begin], text[end : end + 1]
+    before = not left.isalnum() and begin not in edges
+    after = not right.isalnum() and end not in edges
+    if left.isspace() and before and not right.isalnum():
+        begin -= 1
+    elif begin == 0 and right.isspace() and after:
+        end += 1
+    return removal._replace(kind="point", begin=begin, end=end, before=before, after=after)

@@ -1,0 +1,247 @@
+"""Texts of many sentences: taken apart, and put together again from translations of their sentences.
+
+What isn't text in a text, tags and placeholders, is masked on the way and put back. Who translates the sentences, and
+with which others in one batch, is up to the caller: `Translator.translate` or a server.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
+
+from transduce.decoding.types import PLAIN, Group, Link, Translation, TranslationOptions
+from transduce.text.formats import TextKind
+from transduce.tokens.spans import Span
+from transduce.wings.inline.events import speller
+from transduce.wings.inline.numbers import same_numbers
+from transduce.wings.inline.placeholder_removal import without_words
+from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
+from transduce.wings.inline.placeholders import (
+    Masked,
+    cut,
+    in_place,
+    intact,
+    is_text,
+    mask,
+    moved,
+    original,
+    whole_words,
+)
+from transduce.wings.inline.placing import copied, restore
+from transduce.wings.inline.segments import shorten, split, whole
+
+# Flags of texts that need a look, beside CUT.
+LOST = "placeholders"  # a tag or a placeholder is missing, or there more than once
+GUESSED = "guessed"  # the place of a tag or a placeholder is a guess
+OTHER_NUMBERS = "numbers"  # the numbers differ from those of the source
+IN_PARTS = "split"  # a sentence was too long, and was translated in parts
+LONG = "long"  # something was too long all the same, and wasn't translated
+
+Lengths = Callable[[Sequence[str]], Sequence[int]]  # of texts, in tokens
+
+
+class _Part(NamedTuple):
+    """A sentence, or a part of one that is too long."""
+
+    source: str
+    tries: list[tuple[Masked, int]]  # forms to translate, best first, with their places in Plan.sentences; none: a copy
+    flags: tuple[str, ...]
+
+
+class _Text(NamedTuple):
+    """A text: its parts and the gaps between them."""
+
+    source: str
+    kind: TextKind
+    spell: Callable[[str], str]  # escapes characters that would be markup
+    gaps: list[str]
+    parts: list[_Part]
+
+
+class Plan:
+    """The sentences of texts, to be translated in any way that gives a Translation for each, in order.
+
+    language: by which texts are split into sentences; None: each text is one sentence. kinds: of the texts, by default
+    plain. A sentence of more than `max_length` tokens is translated in parts. A sentence with placeholders is there
+    twice, with and without them: the first counts if they are copied. placeholder_tokens: the model was
+    trained on them (see Tokenizer.has_placeholder_tokens). can_align: tags may find their places by links.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        language: str | None = None,
+        *,
+        options: TranslationOptions = PLAIN,
+        kinds: Sequence[TextKind] | None = None,
+        lengths: Lengths | None = None,
+        max_length: int | None = None,
+        placeholder_tokens: bool = False,
+        beam_size: int = 1,
+        can_align: bool = True,
+    ) -> None:
+        self.sentences: list[str] = []
+        self.options = options
+        self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
+        self._lengths, self._max_length = lengths, max_length
+        kinds = kinds or ["plain"] * len(texts)
+        masked = [
+            self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
+            for text, kind in zip(texts, kinds, strict=True)
+        ]
+        spans = [split(each.text, language) if language else whole(each.text) for each in masked]
+        # All are measured at once, which is faster.
+        long = self._too_long(
+            [each.text[slice(*span)] for each, its in zip(masked, spans, strict=True) for span in its]
+        )
+        self._texts = [self._text(*each, long) for each in zip(texts, kinds, masked, spans, strict=True)]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The sentences by what their search must return.
+
+        A placeholder needs the whole beam, for any hypothesis may have copied it; a tag needs links. Both take time.
+        """
+        groups: dict[TranslationOptions, Group] = {}
+        tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
+        for i, (_, marks), place in tries:
+            options = self.options
+            if marks:
+                has_tags = any(mark.kind != "word" for mark in marks)
+                align = options.align or (has_tags and self._can_align)
+                options = options._replace(n_best=max(options.n_best, self._beam_size), align=align)
+            group = groups.setdefault(options, Group(options, [], []))
+            group.places.append(place)
+            group.texts.append(i)
+        return list(groups.values())
+
+    def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
+        """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
+
+        If a sentence's best translation lacks a placeholder, its first alternative that has them all counts. The score
+        of a text is the mean of its sentences' scores; its tokens are theirs, one after the other. The n-th alternative
+        of a text is made of the n-th of each sentence, or of its last; equal ones count once, and there are at most
+        n_best - 1. Links are those of the sentences, moved to their places in the texts; markup whose blanks don't
+        count has none.
+        """
+        if len(translations) != len(self.sentences):
+            raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
+        texts = [self._assembled(text, translations) for text in self._texts]
+        return texts if self.options.align else list(map(_without_links, texts))
+
+    def _with_tokens(self, masked: Masked) -> Masked:
+        return with_tokens(masked) if self._uses_tokens else masked
+
+    def _too_long(self, texts: Sequence[str]) -> set[str]:
+        if not (self._lengths and self._max_length):
+            return set()
+        return {text for text, length in zip(texts, self._lengths(texts), strict=True) if length > self._max_length}
+
+    def _text(self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]) -> _Text:
+        """Take a text apart, and add its sentences to those of the others."""
+        spell = speller(text) if kind != "plain" else str
+        spans, in_parts = list[Span](), set[int]()  # in_parts: begins of parts of sentences that are too long
+        for begin, end in sentences:
+            if masked.text[begin:end] in long and self._lengths and self._max_length:
+                shorter = shorten(masked.text, (begin, end), self._lengths, self._max_length)
+                in_parts |= {begin for begin, _ in shorter}
+                spans += shorter
+            else:
+                spans.append((begin, end))
+        spans = whole_words(masked, spans)
+        gaps, cuts = cut(masked, spans, spell)
+        parts = [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(cuts, spans, strict=True)]
+        return _Text(text, kind, spell, gaps, parts)
+
+    def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
+        source = original(masked, spell)
+        if not is_text(masked):
+            return _Part(source, [], ())
+        forms = [self._with_tokens(masked), without_words(masked)] if masked.words else [masked]
+        if len(forms) > 1 or in_parts:  # a word with a mark isn't cut up, and a character can't be
+            forms = [form for form in forms if not self._too_long([form.text])]
+        first = len(self.sentences)
+        self.sentences += [form.text for form in forms]
+        flags: tuple[str, ...] = (LONG,)
+        if forms:
+            flags = (IN_PARTS,) if in_parts else ()
+        return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
+
+    def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
+        """A text of its sentences' translations, with alternatives."""
+        best = self._ranked(text, translations, 0)
+        used = [translations[place] for part in text.parts for _, place in part.tries]
+        count = min(max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1)
+        by_text = {best.text: best}
+        for rank in range(1, count + 1):
+            other = self._ranked(text, translations, rank)
+            by_text.setdefault(other.text, other)
+        return replace(best, alternatives=tuple(by_text.values())[1:])
+
+    def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
+        """A text of the translations of a rank: 0 is the best of each sentence."""
+        parts = [self._translated(part, text, translations, rank) for part in text.parts]
+        written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
+        flags = dict.fromkeys(flag for part in parts for flag in part.flags)
+        if not intact(text.source, written, markup=text.kind != "plain"):
+            flags[LOST] = None
+        scores = [translated.score for part, translated in zip(text.parts, parts, strict=True) if part.tries]
+        tokens = tuple(token for part in parts for token in part.tokens)
+        score = sum(scores) / max(1, len(scores))
+        return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
+
+    def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
+        """A part with everything that isn't text: the first try in which all of it is kept, else the last."""
+        # The last try always succeeds unless it was too long: it has no placeholders to lose.
+        result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
+        for masked, place in part.tries:
+            candidates = [translations[place], *translations[place].alternatives]
+            if rank or not masked.marks:
+                candidates = [candidates[min(rank, len(candidates) - 1)]]
+            first = None
+            for candidate in candidates:
+                if copied(masked, candidate.text):
+                    restored = self._restored(part, text, masked, candidate)
+                    if LOST not in restored.flags:
+                        return restored
+                    first = first or restored
+            result = first or result
+        return result
+
+    def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
+        """A part of the translation of its masked form."""
+        made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
+        restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
+        flags = {
+            LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
+            GUESSED: restored.guessed,
+            OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
+        }
+        links: list[Link] = []
+        if text.kind != "markup" and original(masked, text.spell) == part.source:  # or places in it are unknown
+            patches = in_place(masked)
+            for link in translation.links:
+                source = moved(masked.text, patches, link.source, text.spell)
+                links.append(Link(source, restored.moved(link.target), link.weight))
+        return replace(
+            translation,
+            text=restored.text,
+            alternatives=(),
+            flags=(*part.flags, *translation.flags, *(flag for flag, is_true in flags.items() if is_true)),
+            links=tuple(links),
+        )
+
+
+def _without_links(translation: Translation) -> Translation:
+    """Links that were only needed to place tags are not returned."""
+    return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
+
+
+def _links(text: _Text, translated: Sequence[Translation]) -> Iterator[Link]:
+    """The links of the parts, moved to their places in the whole text."""
+    in_source = in_target = 0
+    for gap, part, translation in zip(text.gaps, text.parts, translated, strict=False):
+        in_source, in_target = in_source + len(gap), in_target + len(gap)
+        for (begin, end), (first, last), weight in translation.links:
+            yield Link((in_source + begin, in_source + end), (in_target + first, in_target + last), weight)
+        in_source, in_target = in_source + len(part.source), in_target + len(translation.text)
