@@ -107,14 +107,15 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
 
 def to_json(value: Any) -> str:
     """Indented JSON with a final line feed; nan and inf become null."""
-    return json.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value with None for each nan and inf in it, which JSON doesn't know."""
     if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

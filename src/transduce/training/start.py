@@ -23,7 +23,7 @@ from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.optimizer import make_optimizer
+from transduce.training.update import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 TEXT_OPTIONS = "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"
