@@ -85,7 +85,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         plan = training.data.plan(
             state.epoch,
             state.block,
-            budget=micro_budget(config),
+            budget=-(-config.data.max_tokens // config.train.accumulate),  # tokens of a micro-batch on each side
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
@@ -94,11 +94,6 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         state.block, state.position = state.block + 1, 0
         if state.block == training.data.blocks:
             state.epoch, state.block = state.epoch + 1, 0
-
-
-def micro_budget(config: RunConfig) -> int:
-    """Tokens of a micro-batch on each side, padding counted."""
-    return -(-config.data.max_tokens // config.train.accumulate)
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
