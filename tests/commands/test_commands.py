@@ -168,7 +168,7 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     assert read_facts(second).held_out == 10
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
     assert status == 2
-    assert "learnt already: leave data.vocab_size out" in said
+    assert "is already learned: leave data.vocab_size out" in said
     (first / "preparation.json").write_text("{")
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first)
     assert status == 2
@@ -677,9 +677,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
-    "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
+    "train train.tsv --out x": "train.tsv is not a recipe (.toml); name the files of a corpus after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a recipe before",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
@@ -704,8 +704,8 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one test.src": "Unexpected argument test.src; name the file to read after --input.",
     "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
-    "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
-    "translate one --input test.src --output ./test.src": "is the file that is read",
+    "translate one --input test.src --output test.src": "--output test.src is also the input; name another file.",
+    "translate one --input test.src --output ./test.src": "is also the input",
     "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
     "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
     "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
@@ -722,7 +722,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
-    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
+    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'; sacreBLEU has none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one;",

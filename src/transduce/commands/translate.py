@@ -4,7 +4,7 @@ import dataclasses
 import json as json_format
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -89,7 +89,7 @@ class Call:
         """The translator, loaded before the block; the time of the block is profiled if asked for."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
-        with profiled(True, TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
+        with profiled(self.profile, TRANSLATE_PHASES) as profile:
             with phase("start", whole=True):
                 translator = load(self.models, self.options, engine=self.engine)
             say(f"Engine: {translator.engine.name}")
