@@ -9,9 +9,9 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import cyclopts
@@ -27,11 +27,6 @@ class Command(NamedTuple):
 
     function: str  # "module:function"
     summary: str
-
-    def load(self) -> Callable[..., None]:
-        """Import the function."""
-        module, _, name = self.function.partition(":")
-        return getattr(import_module(module), name)
 
 
 GROUPS = {  # in the order of `transduce --help`
@@ -146,7 +141,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
     """The parameters of a command's function; none for an unknown command."""
-    return inspect.signature(COMMANDS[command].load()).parameters if command in COMMANDS else {}
+    return inspect.signature(resolve_name(COMMANDS[command].function)).parameters if command in COMMANDS else {}
 
 
 def _sentence(error: UserError | CycloptsError) -> str:

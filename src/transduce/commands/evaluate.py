@@ -128,7 +128,7 @@ def _evaluate_files(
     files = (arguments[0], hypothesis, *([against] if against else []))
     reference, output, *others = [list(without_byte_order_mark(read_lines(file))) for file in files]
     if others:
-        _print_comparisons(compare(output, *others, reference, tokenize=tokenize), hypothesis, against, json)
+        _print_comparisons(compare(output, others[0], reference, tokenize=tokenize), hypothesis, against, json)
         return
     scores = score(output, reference, tokenize=tokenize)
     facts: dict[str, Any] = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}

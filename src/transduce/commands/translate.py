@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
@@ -218,12 +218,9 @@ class Flags:
 
     def add(self, flags: Iterable[str], line: int) -> None:
         """Count the flags of a line."""
-        for flag in flags:
-            self.counts[flag] = self.counts.get(flag, 0) + 1
-            if len(numbers := self.lines.setdefault(flag, [])) < MAX_FLAGGED_LINES:
-                numbers.append(line)
+        self.extend(Flags(dict.fromkeys(flags, 1), {flag: [line] for flag in flags}))
 
-    def extend(self, later: Self) -> None:
+    def extend(self, later: "Flags") -> None:
         """Count those of lines that follow."""
         for flag, number in later.counts.items():
             self.counts[flag] = self.counts.get(flag, 0) + number

@@ -128,7 +128,7 @@ def init_distributed() -> Iterator[Ranks]:
         yield ranks
         ranks.agree(None)  # the others stay until rank 0 is done
     except BaseException as error:
-        detector.fail(error)
+        detector.close(error)
         raise
     detector.close()
     dist.destroy_process_group()

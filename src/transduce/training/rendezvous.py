@@ -137,19 +137,12 @@ class FailureDetector:
         for thread in [*self._listeners, threading.Thread(target=self._beat, daemon=True)]:
             thread.start()
 
-    def fail(self, error: BaseException) -> None:
-        """Tell the other ranks why this process ends."""
-        if not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
+    def close(self, error: BaseException | None = None) -> None:
+        """Tell the other ranks that this process ends, and if by an error, by which."""
+        if error and not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
             time.sleep(CAUSE_SECONDS)
-        self._end_with(f"{self._names[self._rank]} ended: {_sentence(error)}")
-
-    def close(self) -> None:
-        """Tell the other ranks that this process ends as planned."""
-        self._end_with(FINISHED)
-
-    def _end_with(self, text: str) -> None:
         self._ending.set()
-        self._send(text)
+        self._send(f"{self._names[self._rank]} ended: {_sentence(error)}" if error else FINISHED)
         for listener in self._listeners:  # a thread that wakes while Python shuts down aborts the process
             listener.join(CAUSE_SECONDS)
 
@@ -158,9 +151,7 @@ class FailureDetector:
             self._send("")
 
     def _send(self, text: str) -> None:
-        message = torch.zeros(MESSAGE_BYTES, dtype=torch.uint8)
-        encoded = text.encode()[:MESSAGE_BYTES]
-        message[: len(encoded)] = torch.tensor(list(encoded), dtype=torch.uint8)
+        message = torch.tensor(list(text.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES, b"\0")), dtype=torch.uint8)
         for peer in self._peers:
             with self._sending, suppress(RuntimeError):  # the listener reports a dead peer
                 dist.send(message, peer, group=self._group)
