@@ -679,7 +679,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe (.toml); name the files of a corpus after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a recipe before",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
