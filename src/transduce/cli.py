@@ -4,7 +4,6 @@ A command is one function; its module is imported when the command is called. To
 name it in COMMANDS (CONTRIBUTING.md).
 """
 
-import difflib
 import inspect
 import os
 import re
@@ -15,7 +14,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import cyclopts
-from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from transduce.system.errors import UserError
 from transduce.system.files import is_full
@@ -151,8 +150,6 @@ def _sentence(error: UserError | CycloptsError) -> str:
     command = " ".join(error.command_chain or ())
     if isinstance(error, MissingArgumentError) and error.argument:
         text = f"{error.keyword} needs a value." if error.keyword else f"{command} needs {error.argument.name}."
-    elif isinstance(error, UnknownOptionError):
-        text = f"Unknown option {_with_nearest(error)}"
     elif isinstance(error, UnusedCliTokensError):
         hints = [hint for name, hint in FILES_FOLLOW.items() if name in _parameters(command)]
         text = "; ".join([f"Unexpected argument {' '.join(error.unused_tokens or ())}", *hints]) + "."
@@ -167,13 +164,6 @@ def _with_flags(error: UserError) -> str:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
     return f"{str(error).removesuffix('.')} ({', '.join(flags)})."
-
-
-def _with_nearest(error: UnknownOptionError) -> str:
-    unknown = error.token.keyword or error.token.value
-    known = [name for argument in error.argument_collection for name in argument.names if name.startswith("-")]
-    nearest = difflib.get_close_matches(unknown, known, 1, 0.0)
-    return f"{unknown}; did you mean {nearest[0]}?" if nearest else f"{unknown}."
 
 
 def _shown_default(default: Any) -> str | None:

@@ -702,7 +702,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
     "translate one test.src": "Unexpected argument test.src; name the file to read after --input.",
-    "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
+    "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is also the input; name another file.",
     "translate one --input test.src --output ./test.src": "is also the input",
