@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as ProgressBar
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from transduce.system.errors import UserError
@@ -148,9 +147,15 @@ class Display:
     """A line of progress: updated in place on a terminal, printed every 25 seconds elsewhere."""
 
     def __init__(self) -> None:
-        moves = sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet
-        self._bar = _progress_bar() if moves else None
         self._shown = -math.inf  # when, on the monotonic clock
+        self._bar: Progress | None = None
+        if sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet:
+            text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+            # Drawn only by `show`, without a thread of its own.
+            bar = Progress(
+                BarColumn(12), text, console=_people, auto_refresh=False, transient=True, redirect_stdout=False
+            )
+            self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
         """Show the progress (total = 0: unknown), at most every 0.2 seconds on a terminal; cheap to call often."""
@@ -159,8 +164,7 @@ class Display:
             return
         self._shown = now
         if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=done, total=total or None, description=text)
-            self._bar.refresh()
+            self._bar.update(self._task, completed=done, total=total or None, description=text, refresh=True)
         else:
             say(text)
 
@@ -172,11 +176,3 @@ class Display:
     def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
-
-
-def _progress_bar() -> ProgressBar:
-    """A line that is drawn only by `show`, without a thread of its own."""
-    columns = BarColumn(bar_width=12), TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
-    bar = ProgressBar(*columns, console=_people, auto_refresh=False, transient=True, redirect_stdout=False)
-    bar.add_task("", total=None)
-    return bar

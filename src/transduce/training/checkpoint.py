@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from transduce.model.build import load_weights
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
-from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
 from transduce.training.distributed import ALONE, Ranks, full_tensor, shard_like
 
@@ -112,8 +111,6 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tenso
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
-        if weight not in numbers:
-            raise UserError(f"The optimizer state does not fit the model: it has '{weight}'.")
         own = parameters[numbers[weight]]
         state.setdefault(numbers[weight], {})[key] = shard_like(value, own) if value.shape == own.shape else value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
