@@ -641,7 +641,7 @@ def test_info_of_a_finished_training(place, capsys):
     assert re.search(r"data.corpora .*command line", sources)
     assert printed["languages"].strip() == "ka to zu"
     assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
-    assert printed["corpus"].strip() == f"300 pairs: {place}/train.tsv"
+    assert printed["corpus"].strip() == f"{place}/train.tsv" and printed["pairs"].strip().startswith("300 (")
     assert printed["training"].strip().startswith("150 updates, ") and "state" not in printed
     found = json.loads(output(capsys, "info", place / "one", "--json"))
     assert configure(found["config"]) == model_folder.read_config(place / "one")
@@ -706,7 +706,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "--output test.src is also the input; name another file.",
     "translate one --input test.src --output ./test.src": "is also the input",
-    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
+    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is also the input",
     "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
     "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
     "translate one --input test.src --output data": "--output data is a folder; name a file in it.",
