@@ -31,8 +31,7 @@ from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.tokens.batching import micro_batches
-from transduce.training.optimizer import make_optimizer
-from transduce.training.update import update
+from transduce.training.update import make_optimizer, update
 from transduce.wings.paper.table3 import BASE, BIG
 
 MODELS = {"base": BASE, "big": BIG}

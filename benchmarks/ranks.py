@@ -26,10 +26,8 @@ from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import keep_few_kernels, keep_memory
-from transduce.training.distributed import init_distributed
-from transduce.training.optimizer import make_optimizer
-from transduce.training.parallel import scatter_weights, wrap
-from transduce.training.update import MicroBatch, distributed_update
+from transduce.training.distributed import init_distributed, scatter_weights, wrap
+from transduce.training.update import make_optimizer, update
 
 UPDATES = 40
 
@@ -100,14 +98,19 @@ def measure(arguments: argparse.Namespace) -> None:
         optimizer = make_optimizer(wrapped_model.parameters(), config.train)
         tokens, began = 0, 0.0
         for step, batches in enumerate(cycle(plan), start=1):
-            micro_batches = []
-            for slot in ranks.slots(len(batches)):
-                batch = batches[slot.index]
-                tensors = make_batch(mixture.sources(batch), mixture.targets(batch))
-                micro_batches.append(MicroBatch(tensors, slot.index, slot.is_dummy))
+            slots = ranks.slots(len(batches))
+            part = [batches[slot.index] for slot in slots]
             total = sum(int(mixture.lengths(batch)[1].sum()) + len(batch) for batch in batches)
-            distributed_update(
-                wrapped_model, optimizer, micro_batches, total, ranks, step=step, rate=step * 5e-6, train=config.train
+            update(
+                wrapped_model,
+                optimizer,
+                [make_batch(mixture.sources(batch), mixture.targets(batch)) for batch in part],
+                step=step,
+                rate=step * 5e-6,
+                train=config.train,
+                ranks=ranks,
+                slots=slots,
+                total=total,
             )
             tokens += total
             if step == WARM:

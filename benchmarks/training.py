@@ -151,8 +151,7 @@ def transduce_learner(shape: str, float32: bool) -> Learn:
     from transduce.model.batch import Batch
     from transduce.model.build import build
     from transduce.system.machine import keep_few_kernels, keep_memory
-    from transduce.training.optimizer import make_optimizer
-    from transduce.training.update import update
+    from transduce.training.update import make_optimizer, update
 
     config = configure(options(shape, float32))
     keep_memory()

@@ -13,7 +13,7 @@ from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.training.loss import smoothed_cross_entropy
+from transduce.training.update import smoothed_cross_entropy
 
 SIZES = {
     "model.d_model": 32,

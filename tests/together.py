@@ -20,9 +20,8 @@ from transduce.config.schema import ModelConfig, TrainConfig
 from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
 from transduce.system.errors import UserError
-from transduce.training.distributed import Ranks, init_distributed
-from transduce.training.parallel import full_tensor, scatter_weights, wrap
-from transduce.training.update import MicroBatch, distributed_update
+from transduce.training.distributed import Ranks, full_tensor, init_distributed, scatter_weights, wrap
+from transduce.training.update import update
 from waiting import PATIENCE
 
 MODEL = ModelConfig(
@@ -63,11 +62,10 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     optimizer = Kept(wrapped_model.parameters(), lr=1.0)
     for count in COUNTS[name]:
         made = batches(count)
-        micro_batches = [MicroBatch(made[slot.index], slot.index, slot.is_dummy) for slot in ranks.slots(count)]
-        total = sum(batch.num_tokens for batch in made)
-        outcome = distributed_update(
-            wrapped_model.train(), optimizer, micro_batches, total, ranks, step=count, rate=1.0, train=TRAIN
-        )
+        slots, total = ranks.slots(count), sum(batch.num_tokens for batch in made)
+        part = [made[slot.index] for slot in slots]
+        several = {"ranks": ranks, "slots": slots, "total": total}
+        outcome = update(wrapped_model.train(), optimizer, part, step=count, rate=1.0, train=TRAIN, **several)
         for number, gradient in enumerate(optimizer.gradients):
             if gradient is not None:
                 found[f"{count}/{number}"] = gradient

@@ -4,18 +4,17 @@ A command is one function; its module is imported when the command is called. To
 name it in COMMANDS (CONTRIBUTING.md).
 """
 
-import difflib
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import cyclopts
-from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from transduce.system.errors import UserError
 from transduce.system.files import is_full
@@ -27,11 +26,6 @@ class Command(NamedTuple):
 
     function: str  # "module:function"
     summary: str
-
-    def load(self) -> Callable[..., None]:
-        """Import the function."""
-        module, _, name = self.function.partition(":")
-        return getattr(import_module(module), name)
 
 
 GROUPS = {  # in the order of `transduce --help`
@@ -146,7 +140,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
     """The parameters of a command's function; none for an unknown command."""
-    return inspect.signature(COMMANDS[command].load()).parameters if command in COMMANDS else {}
+    return inspect.signature(resolve_name(COMMANDS[command].function)).parameters if command in COMMANDS else {}
 
 
 def _sentence(error: UserError | CycloptsError) -> str:
@@ -156,8 +150,6 @@ def _sentence(error: UserError | CycloptsError) -> str:
     command = " ".join(error.command_chain or ())
     if isinstance(error, MissingArgumentError) and error.argument:
         text = f"{error.keyword} needs a value." if error.keyword else f"{command} needs {error.argument.name}."
-    elif isinstance(error, UnknownOptionError):
-        text = f"Unknown option {_with_nearest(error)}"
     elif isinstance(error, UnusedCliTokensError):
         hints = [hint for name, hint in FILES_FOLLOW.items() if name in _parameters(command)]
         text = "; ".join([f"Unexpected argument {' '.join(error.unused_tokens or ())}", *hints]) + "."
@@ -172,13 +164,6 @@ def _with_flags(error: UserError) -> str:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
     return f"{str(error).removesuffix('.')} ({', '.join(flags)})."
-
-
-def _with_nearest(error: UnknownOptionError) -> str:
-    unknown = error.token.keyword or error.token.value
-    known = [name for argument in error.argument_collection for name in argument.names if name.startswith("-")]
-    nearest = difflib.get_close_matches(unknown, known, 1, 0.0)
-    return f"{unknown}; did you mean {nearest[0]}?" if nearest else f"{unknown}."
 
 
 def _shown_default(default: Any) -> str | None:

@@ -154,7 +154,7 @@ def publish_model(
     card: str,
 ) -> None:
     """Make `folder`, which may hold the training, a finished model folder; raises UserError if the disk is full."""
-    needed = sum(weight.numel() * weight.element_size() for weight in weights.values())
+    needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
 

@@ -169,7 +169,7 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     assert read_facts(second).held_out == 10
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
     assert status == 2
-    assert "learnt already: leave data.vocab_size out" in said
+    assert "is already learned: leave data.vocab_size out" in said
     (first / "preparation.json").write_text("{")
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first)
     assert status == 2
@@ -642,7 +642,7 @@ def test_info_of_a_finished_training(place, capsys):
     assert re.search(r"data.corpora .*command line", sources)
     assert printed["languages"].strip() == "ka to zu"
     assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
-    assert printed["corpus"].strip() == f"300 pairs: {place}/train.tsv"
+    assert printed["corpus"].strip() == f"{place}/train.tsv" and printed["pairs"].strip().startswith("300 (")
     assert printed["training"].strip().startswith("150 updates, ") and "state" not in printed
     found = json.loads(output(capsys, "info", place / "one", "--json"))
     assert configure(found["config"]) == model_folder.read_config(place / "one")
@@ -678,9 +678,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
-    "train train.tsv --out x": "train.tsv is not a recipe, whose name ends in .toml; a corpus is given with --train.",
+    "train train.tsv --out x": "train.tsv is not a recipe (.toml); name the files of a corpus after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml stands among the files of the corpus; a recipe is",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
@@ -703,11 +703,11 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
     "translate one test.src": "Unexpected argument test.src; name the file to read after --input.",
-    "translate one --inptu test.src": "Unknown option --inptu; did you mean --input?",
+    "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
-    "translate one --input test.src --output test.src": "--output test.src is the file that is read; give another one.",
-    "translate one --input test.src --output ./test.src": "is the file that is read",
-    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is the file that is",
+    "translate one --input test.src --output test.src": "--output test.src is also the input; name another file.",
+    "translate one --input test.src --output ./test.src": "is also the input",
+    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is also the input",
     "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
     "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
     "translate one --input test.src --output data": "--output data is a folder; name a file in it.",
@@ -723,7 +723,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
-    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
+    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'; sacreBLEU has none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one;",

@@ -18,8 +18,7 @@ from transduce.config.parse import configure, parse_assignments
 from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording
-from transduce.training.loss import balance_loss
-from transduce.training.update import forward
+from transduce.training.update import balance_loss, forward
 from transduce.wings.families.experts import Experts
 
 FAMILIES = {

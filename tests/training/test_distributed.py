@@ -24,8 +24,7 @@ from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
-from transduce.training.distributed import ALONE, Ranks, init_distributed
-from transduce.training.parallel import wrap
+from transduce.training.distributed import ALONE, Ranks, init_distributed, wrap
 from transduce.training.update import dropout_seed
 from transduce.wings.paper.experiments import carry_out
 from waiting import wait_for
@@ -102,8 +101,8 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
 
 JOINS = """
 import sys
-from transduce.training import distributed
-distributed.NOTICE_SECONDS, distributed.JOIN_SECONDS = 1.0, 3.0
+from transduce.training import distributed, rendezvous
+rendezvous.NOTICE_SECONDS, rendezvous.JOIN_SECONDS = 1.0, 3.0
 with distributed.init_distributed():
     pass
 """

@@ -39,11 +39,15 @@ from transduce.training.checkpoint import (
     save_checkpoint,
 )
 from transduce.training.loop import Training
-from transduce.training.loss import smoothed_cross_entropy
-from transduce.training.optimizer import make_optimizer
 from transduce.training.resume import load_newest
-from transduce.training.schedule import learning_rate
-from transduce.training.update import dropout_seed, forward, update
+from transduce.training.update import (
+    dropout_seed,
+    forward,
+    learning_rate,
+    make_optimizer,
+    smoothed_cross_entropy,
+    update,
+)
 
 MODEL = ModelConfig(
     vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.1

@@ -11,14 +11,14 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     Args:
         model: The folder of a training, finished or not.
         out: The model folder to write.
-        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Only those count that
-            were saved every train.save_every updates, and the last.
+        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Only the last one and
+            those saved every train.save_every updates count.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
     from transduce.model.build import count_parameters
     from transduce.tokens.tokenizer import Tokenizer
-    from transduce.training.card import averaged_card
+    from transduce.training.card import card
     from transduce.training.checkpoint import regular
 
     if last < 1:
@@ -27,23 +27,20 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         raise UserError(f"{out} exists already; give another folder with --out.")
     config = model_folder.read_config(model)
     # Other checkpoints were saved at an interruption, or because they were the best, and don't belong in an average.
-    checkpoints = [
-        path
-        for path in regular(model / model_folder.CHECKPOINTS, config.train.save_every)
-        if model_folder.step_of(path)
-    ]
+    paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
+    checkpoints = [path for path in paths if model_folder.step_of(path)]
     if not checkpoints:
         raise UserError(f"{model} holds no checkpoints to average; name the folder of a training.")
     if len(checkpoints) < last:
         raise UserError(
             f"{model} has {len(checkpoints)} regular checkpoints, not {last}; give --last {len(checkpoints)} or less."
         )
-    chosen = checkpoints[-last:]
-    steps = [model_folder.step_of(path) for path in chosen]
+    steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model).metrics
     metrics |= {ALIGNMENT_LAYER: known[ALIGNMENT_LAYER]} if ALIGNMENT_LAYER in known else {}
-    model_folder.publish_model(
-        out, config, Tokenizer.load(model), model_folder.average(chosen), metrics, averaged_card(config, steps)
-    )
-    print(f"{out}: the average of steps {', '.join(f'{step:,}' for step in steps)}")
+    names = ", ".join(f"{step:,}" for step in steps)
+    text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
+    weights = model_folder.average(checkpoints[-last:])
+    model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text)
+    print(f"{out}: the average of steps {names}")

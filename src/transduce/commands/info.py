@@ -2,19 +2,17 @@
 
 import dataclasses
 import json as json_format
-from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
 from transduce.commands.output import print_table
-from transduce.config.schema import RunConfig, flatten
+from transduce.config.schema import flatten
 from transduce.config.settings import DEFAULT
 from transduce.decoding.registry import EXPORT_FORMATS
-from transduce.system.journal import duration
-from transduce.training.card import perplexity_text, vocabulary
+from transduce.training.card import figures, vocabulary
 
 if TYPE_CHECKING:
     from transduce.model_folder import Description
@@ -42,26 +40,19 @@ def info(model: Path, /, *, json: bool = False) -> None:
         return
     print_table(_facts(description, model))
     if config.sources is not None:
+        rows = [("option", "value", "source")]
+        for name, value in flatten(config).items():
+            if (source := config.sources.get(name, DEFAULT)) != DEFAULT:
+                rows.append((name, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict), source))
         print()
-        print_table([("option", "value", "source"), *_option_rows(config, config.sources)])
-
-
-def _option_rows(config: RunConfig, sources: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Every option that something but its default decided."""
-    rows = []
-    for name, value in flatten(config).items():
-        source = sources.get(name, DEFAULT)
-        if source != DEFAULT:
-            rows.append((name, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict), source))
-    return rows
+        print_table(rows)
 
 
 def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
-    model, data = config.model, config.data
     facts = [
-        ("languages", f"{data.source} to {data.target}"),
-        ("model", model.shape),
+        ("languages", f"{config.data.source} to {config.data.target}"),
+        ("model", config.model.shape),
         ("vocabulary", vocabulary(config)),
         ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
@@ -71,32 +62,9 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         facts.append(("state", "not finished: this is the newest checkpoint; run the same `transduce train` to resume"))
     if config.sources is None:
         facts.append(("options", "sources of their values not recorded (model of an older transduce)"))
-    return facts + _metric_facts(metrics)
-
-
-def _metric_facts(metrics: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = []
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
-    averaged = metrics.get("averaged_steps", [])
-    if averaged:
+    if averaged := metrics.get("averaged_steps"):
         which = "average of steps" if len(averaged) > 1 else "step"
         facts.append(("checkpoint", f"{which} " + ", ".join(f"{step:,}" for step in averaged)))
-    if corpus := metrics.get("corpus"):
-        facts.append(
-            ("corpus", f"{corpus['pairs']:,} pairs: " + "; ".join(" + ".join(files) for files in corpus["corpora"]))
-        )
-    if training := metrics.get("training"):
-        facts.append(
-            (
-                "training",
-                f"{training['steps']:,} updates, {training['target_tokens']:,} target tokens, "
-                f"{duration(training['seconds'])} on {training['device']}",
-            )
-        )
-    if validation := metrics.get("validation"):
-        facts.append(("validation", f"perplexity {perplexity_text(validation['perplexity'])}"))
-    for score in metrics.get("test", {}).get("scores", []):
-        interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
-        facts.append((f"test {score['name']}", f"{interval}  {score['signature']}"))
-    return facts
+    return facts + figures(metrics)

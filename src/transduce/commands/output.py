@@ -1,4 +1,4 @@
-"""What a command writes: lines into a file that is whole or absent, lines to the standard output, a small table."""
+"""What a command writes: a file that is whole or absent, lines on the standard output, a small table."""
 
 import io
 import sys
@@ -13,7 +13,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "--output") -> None:
-    """Raise UserError for a file that can't be written, or that is read, before any work is done for it."""
+    """Raise UserError for an output that can't be written or is an input, before any work is done."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():
@@ -24,7 +24,7 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "--output") 
         raise UserError(f"{option} {output} can't be written: there is no folder {output.parent}; make it first.")
     for file in map(Path, inputs):
         if output.is_file() and file.exists() and output.samefile(file):
-            raise UserError(f"{option} {output} is the file that is read; give another one.")
+            raise UserError(f"{option} {output} is also the input; name another file.")
 
 
 def read_bytes(file: str) -> bytes:
@@ -36,9 +36,10 @@ def read_bytes(file: str) -> bytes:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write the lines beside `output`, into whose place they are moved when all are there; - is the standard output.
+    """Write a file of lines; - is the standard output.
 
-    Raises UserError if that is not possible. What was there before stays if `lines` or the writing fails.
+    The file is replaced when all lines are written, and stays as it was if `lines` or the writing fails. Raises
+    UserError if it can't be written.
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)
@@ -47,7 +48,7 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(output: Path, content: bytes) -> None:
-    """Write a whole file, in the same way."""
+    """Write a file as `write_lines` does."""
     if output == STANDARD_OUTPUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
@@ -57,20 +58,20 @@ def write_bytes(output: Path, content: bytes) -> None:
 
 def _write(output: Path, parts: Iterable[bytes]) -> None:
     if not output.exists() or output.is_file():
-        with write_file(output.resolve()) as file:  # a link goes on to point to the file
+        with write_file(output.resolve()) as file:  # a link stays a link
             file.writelines(parts)
         return
     try:
-        with output.open("wb") as file:  # a pipe or a device, which can't be replaced
+        with output.open("wb") as file:  # a pipe or a device can't be replaced
             file.writelines(parts)
-    except BrokenPipeError:  # the reader has gone: no mistake, the command ends with status 141
+    except BrokenPipeError:  # the reader has gone: the command ends with status 141
         raise
     except OSError as error:
         raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines as UTF-8 and with nothing but line feeds between them, whatever the system prefers."""
+    """Print the lines as UTF-8 with line feeds between them, on every system."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for line in lines:
@@ -78,7 +79,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print the rows in columns; the last, which may be long, is not folded, so that it can be copied."""
+    """Print the rows in columns; the last column may be long and is not folded, so that it can be copied."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -36,36 +36,35 @@ def prepare(
 ) -> None:
     """Clean a corpus, learn its vocabulary and encode it: prepare once, train many times.
 
-    Train with it by `transduce train --train DATA`.
+    Train on the result with `transduce train --train DATA`.
 
     Args:
-        recipe: A TOML file of options, or the name of one that comes with transduce.
+        recipe: A TOML file of options, or the name of a recipe that comes with transduce.
         out: The folder to write.
         train: The corpus: two line-aligned text files, bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them, also compressed; or two subtitle files or pages.
-        valid: Validation files; without them, a part of the corpus that shares no sentence with the rest is held out.
+        valid: Validation files; without them, pairs that share no sentence with the rest are split off the corpus.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default as for the source.
         vocabulary: A model folder or a prepared corpus, whose vocabulary is used instead of a new one.
         shard: Prepare one shard of the corpus, such as 3/16, the third of 16; `out` is the folder of all shards. There
             are two rounds; run `transduce join` after each.
-        on: Prepare on Ray: "ray" for the cores of this machine, or the cluster that RAY_ADDRESS names;
-            ray://HOST:PORT for a cluster.
-        workers: On Ray, how many shards are prepared at the same time; by default one for each core.
+        on: Prepare on Ray: "ray" uses the cluster of RAY_ADDRESS or this machine; ray://HOST:PORT another cluster.
+        workers: On Ray, shards that are prepared at the same time; by default one for each core.
     """
-    given = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
-    given = with_languages(given, train)
+    settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
+    settings = with_languages(settings, train)
     from transduce.config import size_table
     from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
-    learnt = vocabulary_options(vocabulary, given) if vocabulary else {}
+    learned = vocabulary_options(vocabulary, settings) if vocabulary else {}
     if workers is not None and not on:
         raise UserError("--workers is for --on ray.")
     if shard and on:
         raise UserError("--on ray makes shards by itself: leave out --shard.")
-    size, threads = given.get("data.vocab_size", 0), given.get("train.threads") or cores()
-    data = configure(given, learnt).data
+    size, threads = settings.get("data.vocab_size", 0), settings.get("train.threads") or cores()
+    data = configure(settings, learned).data
     if shard or on:
         cluster = {"shard": shard, "on": on, "workers": workers}
         resolve_name(IN_SHARDS)(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
@@ -88,25 +87,25 @@ def say_prepared(prepared: "Prepared") -> None:
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
-        f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and ", end=""
+        f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
+        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces in {facts.seconds:.1f} s "
+        f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
-    print(f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces", end="")
-    print(f" in {facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}")
     if facts.dropped:
         print(f"left out, because a held-out pair has the same sentence: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
         print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
 
 
-def vocabulary_options(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a vocabulary was learnt with; raises UserError if `given` has others."""
+def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a vocabulary was learned with; raises UserError if the user chose others."""
     from transduce import model_folder
     from transduce.preparation.prepared import is_prepared, read_facts
 
     prepared = is_prepared([str(folder)])
     options = read_facts(folder).options if prepared else flatten(model_folder.read_config(folder))
-    learnt = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
-    for name in ("data.vocab_size", *learnt):
-        if name in given and given[name] != learnt.get(name):
-            raise UserError(f"The vocabulary of {folder} is learnt already: leave {name} out.")
-    return learnt
+    learned = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
+    for name in ("data.vocab_size", *learned):
+        if name in chosen and chosen[name] != learned.get(name):
+            raise UserError(f"The vocabulary of {folder} is already learned: leave {name} out.")
+    return learned

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from transduce.config.schema import ModelConfig, RunConfig
@@ -18,16 +18,12 @@ SEARCH_PHASES = "encode", "decode", "search"  # of torch's engine
 TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 
-def profiled(is_on: bool, phases: Sequence[str]) -> AbstractContextManager[Profile | None]:
-    """Measure the phases of a block and print them at its end, also after an error; does nothing unless `is_on`."""
-    return _profiled(phases) if is_on else nullcontext()
-
-
 @contextmanager
-def _profiled(phases: Sequence[str]) -> Iterator[Profile]:
+def profiled(is_on: bool, phases: Sequence[str]) -> Iterator[Profile | None]:
+    """Measure the phases of a block and print them at its end, also after an error; does nothing unless `is_on`."""
     profile = None
     try:
-        with profiling(phases, _synchronize) as profile:
+        with profiling(phases, _synchronize) if is_on else nullcontext() as profile:
             yield profile
     finally:
         for line in profile.table() if profile else ():

@@ -34,7 +34,7 @@ def gather(
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
-            raise UserError(f"{file} stands among the files of the corpus; a recipe is named before the options.")
+            raise UserError(f"{file} is among the files of the corpus; name a recipe before the options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     named |= {"data.source": languages[0], "data.target": languages[1]}
     named["data.corpora"] = [{"files": list(train)}] if train else []
@@ -43,7 +43,7 @@ def gather(
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """The options with the languages that the names of the corpus files end in, unless an option names one."""
+    """The options with the languages from the suffixes of the corpus files, unless an option names one."""
     languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
     if not languages:
         return settings
@@ -51,21 +51,21 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """What --valid names, to compare on; none without it. Raises UserError if it holds nothing."""
+    """The pairs of validation files; none without files. Raises UserError if the files hold no pair."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
     if valid and not pairs:
-        raise UserError(f"--valid {' '.join(valid)} holds no sentence; name a text, or leave it out.")
+        raise UserError(f"--valid {' '.join(valid)} holds no sentences; name another text, or leave it out.")
     return pairs
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """Text and name of a recipe: a file, or by its name one of those that come with transduce."""
+    """Text and name of a recipe: a file, or the name of a recipe that comes with transduce."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
-            raise UserError(f"{recipe} is not a recipe, whose name ends in .toml; a corpus is given with --train.")
+            raise UserError(f"{recipe} is not a recipe (.toml); name the files of a corpus after --train.")
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
@@ -74,7 +74,6 @@ def read_text(recipe: str) -> tuple[str, str]:
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
-    known = sorted(packaged)
-    nearest = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean '{nearest[0]}'?" if nearest else f"transduce comes with {', '.join(known)}."
+    nearest = difflib.get_close_matches(name, packaged, 1)
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"transduce comes with {', '.join(sorted(packaged))}."
     raise UserError(f"There is no recipe {recipe}; {hint}")

@@ -8,13 +8,13 @@ from transduce.config.parse import parse_assignments
 
 
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
-    """Print the log-probability of each given translation by a model.
+    """Print the log-probability that a model gives to each translation of a file.
 
-    One number a line, in nats; the end of the sentence counts, and a blank pair has 0.
+    One number per line, in nats, including the end of the sentence. A blank pair has 0.
 
     Args:
         model: A model folder.
-        source: A text file, one sentence a line.
+        source: A text file, one sentence per line.
         target: Its translation, line by line.
         json: Print a JSON object per line: log_prob, num_tokens, and score, normalised as in beam search.
     """

@@ -25,27 +25,27 @@ def train(
     profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Train a model, or go on with one that was interrupted.
+    """Train a model, or resume an interrupted training.
 
-    What neither the recipe nor an option fixes is chosen from the size of the corpus and printed.
+    Whatever neither the recipe nor an option sets is chosen by the size of the corpus, and printed.
 
     Args:
-        recipe: A TOML file of options, or the name of one that comes with transduce.
-        out: The model folder; if a training is there already, it goes on.
-        train: The corpus: two line-aligned text files, or bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
-            folder of them, each possibly compressed; or two subtitle files or pages; or a folder that `transduce
-            prepare` wrote.
-        valid: Held-out files; without them a leak-free part of the corpus is split off.
-        test: Files that the finished model is scored on.
-        source: Language code of the source, such as en; without it, from names such as train.en and train.de.
-        target: Language code of the target, such as de; without it, as for the source.
-        init: A model folder to go on from (fine-tuning), with its vocabulary and shape.
-        keep_optimizer: With --init, go on from its newest checkpoint, not the average, with the optimiser's state.
+        recipe: A TOML file of options, or the name of a recipe that comes with transduce.
+        out: The model folder; if it holds a training, that is resumed.
+        train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
+            folder of them, each possibly compressed; two subtitle files or pages; or a folder written by `transduce
+            prepare`.
+        valid: Validation files; without them, pairs that share no sentence with the rest are split off the corpus.
+        test: Test files, on which the finished model is scored.
+        source: Language code of the source, such as en; by default from file names such as train.en and train.de.
+        target: Language code of the target, such as de; by default as for the source.
+        init: A model folder to continue from (fine-tuning), with its vocabulary and shape.
+        keep_optimizer: With --init, continue from its newest checkpoint with the optimizer state, not from the average.
         tensorboard: Also write TensorBoard event files into the model folder.
-        profile: Tell in the end where the time went.
+        profile: Print a time profile at the end.
     """
     if keep_optimizer and not init:
-        raise UserError("--keep-optimizer goes on with the optimiser of the model that --init names; give --init, too.")
+        raise UserError("--keep-optimizer keeps the optimizer state of the model that --init names; give --init, too.")
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
@@ -54,10 +54,10 @@ def train(
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 
-    with profiled(profile, TRAIN_PHASES) as found:
+    with profiled(profile, TRAIN_PHASES) as measured:
         result = run(settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
-    if found:
-        say_training(found, model_folder.read_config(out))
+    if measured:
+        say_training(measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     if not is_first():

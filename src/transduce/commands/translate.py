@@ -4,11 +4,11 @@ import dataclasses
 import json as json_format
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
@@ -26,13 +26,13 @@ from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
 
-# Jobs other than lines: "module:function" that takes a Call.
+# What translates other inputs than lines: "module:function" of a Call.
 TRANSLATE_SHARDS = "transduce.wings.cluster.translate_command:run"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations don't have all tags and placeholders exactly once",
-    "guessed": "translations have tags or placeholders whose place is a guess",
+    "guessed": "translations have tags or placeholders in guessed places",
     "numbers": "translations have other numbers than the source",
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have something that is too long to be translated and was copied",
@@ -42,12 +42,12 @@ MAX_FLAGGED_LINES = 10  # named for each flag
 
 @dataclass(frozen=True)
 class LineFormat:
-    """What is read from a line, and what is written for it."""
+    """What a line of the input is, and what is written for it."""
 
     n_best: int = 1
     sentences: bool = False  # a line is a text of several sentences
     alignment: bool = False
-    json: bool = False  # also where there is nothing but a text to write
+    json: bool = False  # also if there is only a text to write
 
     @property
     def is_json(self) -> bool:
@@ -61,7 +61,7 @@ class LineFormat:
 
 @dataclass(frozen=True)
 class Call:
-    """What `transduce translate` was called with."""
+    """The arguments of `transduce translate`."""
 
     models: tuple[Path, ...]  # more than one: an ensemble
     input: str
@@ -89,7 +89,7 @@ class Call:
         """The translator, loaded before the block; the time of the block is profiled if asked for."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
-        with profiled(True, TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
+        with profiled(self.profile, TRANSLATE_PHASES) as profile:
             with phase("start", whole=True):
                 translator = load(self.models, self.options, engine=self.engine)
             say(f"Engine: {translator.engine.name}")
@@ -139,7 +139,7 @@ def translate(
         engine: torch is our own search, for every model. int8 is the same with 8-bit products on a CPU. ctranslate2 is
             faster, for Transformers on a CPU. auto is ctranslate2 where it supports the model without loss, else torch.
         sentences: Split each line into sentences; tags and placeholders are kept.
-        redo: Also translate texts that have a translation, in a document that holds both languages.
+        redo: In a document with both languages, also translate texts that have a translation.
         json: Write a JSON object per line, with scores, pieces and flags.
         alignment: Add to the JSON which words of the line each word of its translation comes from, as character spans.
         glossary: A file of terms, a source and its translation per line with a TAB between them; they are enforced.
@@ -157,7 +157,7 @@ def translate(
 
 
 def _job(call: Call) -> Callable[[Call], None]:
-    """What does it; raises UserError for options of another job."""
+    """The function that translates the input; raises UserError for options that don't apply to it."""
     is_document = suffixes(call.input)[0] in DOCUMENT_SUFFIXES
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
@@ -178,13 +178,13 @@ def translate_lines(call: Call) -> None:
     options = call.format.options(call.read_glossary())
     with call.translator() as translator:
         if call.input == "-" and sys.stdin.isatty():
-            say("Type the lines to translate; Ctrl-D behind the last one.")
+            say("Type lines to translate; end with Ctrl-D.")
         lines = without_byte_order_mark(read_lines(call.input))
         write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """The lines to write; prints the progress, and at the end which lines need a look."""
+    """The lines to write; prints the progress, and at the end which lines to check."""
     flags = Flags()
     for number, translation in enumerate(telling(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -193,7 +193,7 @@ def _written_lines(translations: Iterable[Translation], line_format: LineFormat)
 
 
 def written(translation: Translation, line_format: LineFormat) -> str:
-    """A translation as the line to write, without its line feed."""
+    """A translation as a line of the output, without its line feed."""
     if not line_format.is_json:
         return translation.text
     fields = _json_fields(dataclasses.asdict(translation), line_format.alignment)
@@ -211,26 +211,23 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """Lines that need a look: how many by flag, and the first of them."""
+    """Lines to check: how many have each flag, and the first of them."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, flags: Iterable[str], line: int) -> None:
         """Count the flags of a line."""
-        for flag in flags:
-            self.counts[flag] = self.counts.get(flag, 0) + 1
-            if len(numbers := self.lines.setdefault(flag, [])) < MAX_FLAGGED_LINES:
-                numbers.append(line)
+        self.extend(Flags(dict.fromkeys(flags, 1), {flag: [line] for flag in flags}))
 
-    def extend(self, later: Self) -> None:
-        """Count those of lines that follow."""
+    def extend(self, later: "Flags") -> None:
+        """Add the flags of later lines."""
         for flag, number in later.counts.items():
             self.counts[flag] = self.counts.get(flag, 0) + number
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
     def say(self) -> None:
-        """Print how many texts need a look, why, and the first of their lines."""
+        """Print how many texts to check, why, and the first of their lines."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")

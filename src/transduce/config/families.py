@@ -18,16 +18,9 @@ FAMILIES = {
     "transformer": Family(
         "transduce.model.transformer:Transformer",
         (
-            *(
-                "model.attention",
-                "model.attention_dropout",
-                "model.d_k",
-                "model.d_v",
-                "model.window",
-                "model.positions",
-            ),
-            *("model.experts", "model.experts_per_token", "model.expert_layers", "model.norm", "model.activation"),
-            *("model.output_bias", "train.shard"),
+            *("model.attention", "model.attention_dropout", "model.d_k", "model.d_v", "model.window"),
+            *("model.positions", "model.norm", "model.activation", "model.output_bias", "train.shard"),
+            *("model.experts", "model.experts_per_token", "model.expert_layers"),
         ),
     ),
     "recurrent": Family("transduce.wings.families.recurrent:Recurrent", ("model.attention", "model.cell")),

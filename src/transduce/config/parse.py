@@ -88,7 +88,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """The whole configuration; `configure(read_recipe(to_toml(c), ...)) == c`."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
-    return tomli_w.dumps({"format": CONFIG_FORMAT, **_plain(sections)})
+    return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
 
 @functools.cache
@@ -159,9 +159,3 @@ def _corpus(name: str, item: Any) -> CorpusConfig:
     if corpus.weight < 0:
         raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
     return corpus
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

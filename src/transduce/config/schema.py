@@ -22,13 +22,7 @@ Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command 
 
 
 def option(
-    default: Any,
-    help: str,
-    *,
-    unit: str = "",
-    paper: str = "",
-    least: float = 0,
-    below: float = math.inf,
+    default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
     """A field of a configuration. `transduce options` prints help, unit and the paper's value.
 
@@ -46,9 +40,7 @@ class ModelConfig:
     )
     vocab_size: int = option(37000, "size of the target vocabulary, taken from the tokenizer", paper="37000", least=1)
     source_vocab_size: int = option(
-        0,
-        "size of the source vocabulary; 0: one joint vocabulary for both sides",
-        paper="0",
+        0, "size of the source vocabulary; 0: one joint vocabulary for both sides", paper="0"
     )
     num_encoder_layers: int = option(6, "encoder layers, N", paper="6", least=1)
     num_decoder_layers: int = option(6, "decoder layers, N", paper="6", least=1)
@@ -60,9 +52,7 @@ class ModelConfig:
     dropout: float = option(0.1, "dropout on each sublayer's output and the embeddings, P_drop", paper="0.1", below=1)
     attention_dropout: float = option(0.0, "dropout on the attention weights", paper="0", below=1)
     attention: Literal["scaled", "dot", "additive"] = option(
-        "scaled",
-        "attention score: scaled q k / sqrt(d_k), dot q k, additive v tanh(q + k)",
-        paper="scaled",
+        "scaled", "attention score: scaled q k / sqrt(d_k), dot q k, additive v tanh(q + k)", paper="scaled"
     )
     activation: Literal["relu", "gelu", "silu"] = option(
         "relu", "activation function of the feed-forward layers", paper="relu"
@@ -81,8 +71,7 @@ class ModelConfig:
     cell: Literal["lstm", "gru"] = option("lstm", "cell of recurrent models")
     kernel_size: int = option(3, "positions that a convolution sees", unit="tokens", least=1)
     convolutions: tuple[str, ...] = option(
-        (),
-        "layers of convolutional models, each COUNTxCHANNELSxKERNEL; empty: all are d_model wide",
+        (), "layers of convolutional models, each COUNTxCHANNELSxKERNEL; empty: all are d_model wide"
     )
     window: int = option(
         0, "keys on each side in restricted self-attention, itself included; 0: all", unit="tokens", paper="0"
@@ -119,9 +108,7 @@ class DataConfig:
     joint: bool = option(True, "one vocabulary for both sides", paper="true")
     symbols: bool = option(False, "the target side is linearised trees, and each of its words is one token")
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto",
-        "masked: the model sees a symbol for each placeholder and no tags; auto: for documents",
-        paper="kept",
+        "auto", "masked: the model sees a symbol for each placeholder and no tags; auto: for documents", paper="kept"
     )
     vocab_size: int = option(37000, "tokens in a vocabulary", paper="37000", least=1)
     max_tokens: int = option(

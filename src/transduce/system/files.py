@@ -95,26 +95,35 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     or the disk is full.
     """
     path = Path(path)
+    aside = _aside(path.parent, path.name)
     try:
-        with _staging_file(path) as file:
+        with aside.open("wb") as file:
             try:
                 yield file
             finally:
                 needed = max(needed, file.tell())
-    except OSError as error:
-        raise write_error(path, needed, error) from error
+        _sync(aside)
+        aside.replace(path)
+        _sync(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            aside.unlink()
+        if isinstance(error, OSError):
+            raise write_error(path, needed, error) from error
+        raise
 
 
 def to_json(value: Any) -> str:
     """Indented JSON with a final line feed; nan and inf become null."""
-    return json.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value with None for each nan and inf in it, which JSON doesn't know."""
     if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -200,7 +209,7 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
             written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
             shutil.rmtree(aside, ignore_errors=True)
             if is_full(error):
-                raise _no_room(path, max(needed, written), error) from error
+                raise write_error(path, max(needed, written), error) from error
             raise
 
 
@@ -222,26 +231,9 @@ def _write_manifest(folder: Path) -> None:
         (folder / name).chmod(0o666 & ~umask)  # safetensors makes files that other users can't read
         _sync(folder / name)
         files[name] = Entry((folder / name).stat().st_size, digest(folder / name))._asdict()
-    for inner in folder.rglob("*"):
-        if inner.is_dir():
-            _sync(inner)
-    with _staging_file(folder / MANIFEST) as file:
-        file.write((json.dumps({"format": MANIFEST_FORMAT, "files": files}, indent=1) + "\n").encode())
-
-
-@contextmanager
-def _staging_file(path: Path) -> Iterator[BinaryIO]:
-    """A hidden file beside `path` that replaces it when the block ends."""
-    aside = _aside(path.parent, path.name)
-    try:
-        with aside.open("wb") as file:
-            yield file
-        _sync(aside)
-        aside.replace(path)
-        _sync(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    (folder / MANIFEST).write_text(json.dumps({"format": MANIFEST_FORMAT, "files": files}, indent=1) + "\n")
+    for written in (folder / MANIFEST, folder, *filter(Path.is_dir, folder.rglob("*"))):
+        _sync(written)
 
 
 def _names(folder: Path) -> list[str]:
@@ -267,15 +259,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_error(path: Path, needed: int, error: OSError) -> UserError:
+def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     """The sentence for an error while `path` is written; needed: bytes, if known."""
-    if is_full(error):
-        return _no_room(path, needed, error)
-    return UserError(f"{path} can't be written: {error.strerror or error}. Choose another place.")
-
-
-def _no_room(path: Path, needed: int, error: BaseException) -> UserError:
-    place = next(folder for folder in path.absolute().parents if folder.exists())
-    free = shutil.disk_usage(place).free
+    if not is_full(error):
+        reason = error.strerror if isinstance(error, OSError) else None
+        return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
+    free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
     size = f"it needs at least {needed:,} bytes, " if needed else ""
     return UserError(f"There is no room for {path}: {size}{free:,} are free ({error}); make room or write elsewhere.")

@@ -10,16 +10,16 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as ProgressBar
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from transduce.system.errors import UserError
+from transduce.system.files import finite
 
 Value = str | int | float | bool | None
 Event = dict[str, Any]
@@ -34,15 +34,16 @@ _people = Console(stderr=True, highlight=False, emoji=False)  # :Books: in opus:
 class Journal:
     """The file `journal.jsonl` of a run: events are appended and written out at once."""
 
-    def __init__(self, path: Path, *, tensorboard: bool = False) -> None:
-        """Open `path` to append; a line that a crash left torn is removed.
+    def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
+        """Open `path` to append; a line that a crash left torn is removed. None: write nothing to the disk.
 
         tensorboard: also write the numbers as TensorBoard event files, into `tensorboard/` beside `path`.
         """
-        self._path, self._file = path, path.open("ab")
-        self._tensorboard = path.parent / "tensorboard" if tensorboard else None
+        self._file: BinaryIO = path.open("a+b") if path else BytesIO()
+        self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
         self._writer: Any = None
-        self.truncate(_whole_lines(path))
+        self._file.seek(0)
+        self.truncate(sum(len(line) for line in self._file if line.endswith(b"\n")))
 
     @property
     def size(self) -> int:
@@ -59,8 +60,7 @@ class Journal:
 
     def write(self, event: str, **values: Value) -> None:
         """Append one event; numbers that JSON does not know (nan, inf) become null."""
-        plain = {name: None if _is_unwritable(value) else value for name, value in values.items()}
-        record = {"event": event, "time": round(time.time(), 3), **plain}
+        record = finite({"event": event, "time": round(time.time(), 3), **values})
         self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         self._file.flush()
         self._add_scalars(record)
@@ -77,12 +77,17 @@ class Journal:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):
             file.unlink()
-        self._writer = open_tensorboard(folder)
-        for record in read_events(self._path):
-            self._add_scalars(record)
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("The package tensorboard is not installed. Install it: pip install tensorboard.") from None
+        self._writer = SummaryWriter(str(folder))
+        self._file.seek(0)
+        for line in self._file:
+            self._add_scalars(json.loads(line))
 
     def _add_scalars(self, record: Event) -> None:
-        """The numbers of an event for TensorBoard."""
+        """Write the numbers of an event for TensorBoard."""
         if self._writer:
             for name, value in record.items():
                 if name not in ("event", "time", "step") and isinstance(value, (int, float)):
@@ -91,26 +96,8 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class NoJournal(Journal):
-    """No-op journal for ranks other than 0."""
-
-    size = 0
-
-    def __init__(self) -> None:
-        """Nothing is opened."""
-
-    def truncate(self, size: int) -> None:
-        """Do nothing."""
-
-    def write(self, event: str, **values: Value) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def read_events(path: Path) -> Iterator[Event]:
@@ -119,15 +106,6 @@ def read_events(path: Path) -> Iterator[Event]:
         for line in file:
             if line.endswith(b"\n"):
                 yield json.loads(line)
-
-
-def open_tensorboard(folder: Path) -> Any:
-    """A `torch.utils.tensorboard.SummaryWriter`; raises UserError where TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UserError("The package tensorboard is not installed. Install it: pip install tensorboard.") from None
-    return SummaryWriter(str(folder))
 
 
 def silence(wanted: bool) -> None:
@@ -150,27 +128,6 @@ def telling(items: Iterable[Item], what: str) -> Iterator[Item]:
         yield item
 
 
-class Progress(NamedTuple):
-    """The progress of a training, for people."""
-
-    step: int
-    steps: int
-    epoch: int
-    loss: float  # per target token, since the last report
-    perplexity: float
-    learning_rate: float
-    tokens_per_second: float  # target tokens
-    seconds_left: float
-
-    def line(self) -> str:
-        """One line, the most important first: a narrow terminal cuts off the end."""
-        return (
-            f"{self.step:,}/{self.steps:,}  {duration(self.seconds_left)} left  loss {self.loss:.3f}  "
-            f"ppl {self.perplexity:.4g}  {self.tokens_per_second:,.0f} tok/s  epoch {self.epoch}  "
-            f"lr {self.learning_rate:.2e}"
-        )
-
-
 def duration(seconds: float) -> str:
     """Seconds as h:mm:ss."""
     if not math.isfinite(seconds):
@@ -179,65 +136,43 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-class Transfer(NamedTuple):
-    """The progress of a download."""
-
-    name: str
-    step: int  # bytes downloaded
-    steps: int  # bytes in total; 0: unknown
-    bytes_per_second: float
-
-    def line(self) -> str:
-        """One line, the most important first: a narrow terminal cuts off the end."""
-        left = duration((self.steps - self.step) / self.bytes_per_second) if self.bytes_per_second else "?"
-        of_all = f" of {self.steps / 1e6:,.1f} MB  {left} left" if self.steps else " MB"
-        return f"{self.step / 1e6:,.1f}{of_all}  {self.bytes_per_second / 1e6:,.1f} MB/s  {self.name}"
+def transfer_line(name: str, done: int, total: int, rate: float) -> str:
+    """The progress of a download; done, total (0: unknown) and rate in bytes. A narrow terminal cuts off the end."""
+    left = duration((total - done) / rate) if rate else "?"
+    of_all = f" of {total / 1e6:,.1f} MB  {left} left" if total else " MB"
+    return f"{done / 1e6:,.1f}{of_all}  {rate / 1e6:,.1f} MB/s  {name}"
 
 
 class Display:
     """A line of progress: updated in place on a terminal, printed every 25 seconds elsewhere."""
 
     def __init__(self) -> None:
-        moves = sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet
-        self._bar = _progress_bar() if moves else None
         self._shown = -math.inf  # when, on the monotonic clock
+        self._bar: Progress | None = None
+        if sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet:
+            text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+            # Drawn only by `show`, without a thread of its own.
+            bar = Progress(
+                BarColumn(12), text, console=_people, auto_refresh=False, transient=True, redirect_stdout=False
+            )
+            self._bar, self._task = bar, bar.add_task("", total=None)
 
-    def show(self, progress: Progress | Transfer) -> None:
-        """Show the progress, at most every 0.2 seconds on a terminal; cheap to call often."""
+    def show(self, done: int, total: int, text: str) -> None:
+        """Show the progress (total = 0: unknown), at most every 0.2 seconds on a terminal; cheap to call often."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return
         self._shown = now
         if self._bar:
-            task = self._bar.task_ids[0]
-            self._bar.update(task, completed=progress.step, total=progress.steps or None, description=progress.line())
-            self._bar.refresh()
+            self._bar.update(self._task, completed=done, total=total or None, description=text, refresh=True)
         else:
-            say(progress.line())
+            say(text)
 
     def __enter__(self) -> Self:
         if self._bar:
             self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
-
-
-def _progress_bar() -> ProgressBar:
-    """A line that is drawn only by `show`, without a thread of its own."""
-    columns = BarColumn(bar_width=12), TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
-    bar = ProgressBar(*columns, console=_people, auto_refresh=False, transient=True, redirect_stdout=False)
-    bar.add_task("", total=None)
-    return bar
-
-
-def _whole_lines(path: Path) -> int:
-    """Bytes of the complete lines."""
-    with path.open("rb") as file:
-        return sum(len(line) for line in file if line.endswith(b"\n"))
-
-
-def _is_unwritable(value: Value) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

@@ -24,7 +24,7 @@ class Profile:
         self.counts: Counter[str] = Counter()
         self.unaccounted = 0.0
         self._synchronize = synchronize
-        self._open: list[str] = []
+        self.open: list[str] = []  # phases, the innermost last
         self._since = time.perf_counter()
 
     @property
@@ -32,22 +32,12 @@ class Profile:
         """Seconds of all phases and of the rest."""
         return sum(self.seconds.values()) + self.unaccounted
 
-    def enter(self, phase: str) -> None:
-        """Begin a phase."""
-        self.charge()
-        self._open.append(phase)
-
-    def leave(self) -> None:
-        """End the innermost phase."""
-        self.charge()
-        self._open.pop()
-
     def charge(self) -> None:
         """Charge the time since the last call to the innermost phase."""
         self._synchronize()
         now = time.perf_counter()
-        if self._open:
-            self.seconds[self._open[-1]] += now - self._since
+        if self.open:
+            self.seconds[self.open[-1]] += now - self._since
         else:
             self.unaccounted += now - self._since
         self._since = now
@@ -84,13 +74,15 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
     if profile is None or name not in profile.seconds:
         yield
         return
-    profile.enter(name)
+    profile.charge()
+    profile.open.append(name)
     token = _active.set(None if whole else profile)
     try:
         yield
     finally:
         _active.reset(token)
-        profile.leave()
+        profile.charge()
+        profile.open.pop()
 
 
 def is_profiled() -> bool:

@@ -10,36 +10,38 @@ from transduce.config.schema import DataConfig, RunConfig
 from transduce.config.settings import FROM_SIZES, Settings
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
-from transduce.tokens.batching import padding_share
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.loop import micro_budget
 
 
 def announcement(
     prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, device: torch.device, ranks: Ranks
 ) -> list[str]:
     """A line each for corpus, vocabulary, model, batches, length and time, and the warnings."""
-    facts, data, model, train = prepared.facts, config.data, config.model, config.train
+    facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
     row = size_table.sizes_for(facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
 
     def why(*names: str) -> str:
         return f" (chosen for {size})" if all(settings.source(name) == FROM_SIZES for name in names) else ""
 
+    left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
+    left_out += [f"{facts.dropped:,} related to the validation set"] if facts.dropped else []
+    named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees have no language
+    languages = "not named; set data.source and data.target (such as en, de) for servers, documents and exports"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
     return [
-        _corpus_line(prepared),
-        *_unnamed_languages(config),
+        f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
+        f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
+        *([] if named else [f"Languages   {languages}"]),
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
-        f"{_padding(prepared, config):.1%} padding; {trial.updates_per_epoch:,} updates per epoch"
-        + why("data.max_tokens"),
+        f"{trial.padding:.1%} padding; {trial.updates_per_epoch:,} updates per epoch" + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
         f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}" + why("train.steps"),
         _time_line(config, trial),
@@ -63,35 +65,12 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     return round(60 * config.train.minutes / trial.seconds_per_update)
 
 
-def _corpus_line(prepared: Prepared) -> str:
-    facts = prepared.facts
-    left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
-    if facts.dropped:
-        left_out.append(f"{facts.dropped:,} related to the validation set")
-    return (
-        f"Corpus      {facts.pairs:,} pairs {facts.source}-{facts.target}, {facts.target_tokens:,} target tokens; "
-        f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else "")
-    )
-
-
-def _unnamed_languages(config: RunConfig) -> list[str]:
-    """A line if no language is named; a parser's target has none."""
-    data, default = config.data, DataConfig()
-    if data.symbols or (data.source, data.target) != (default.source, default.target):
-        return []
-    return [
-        "Languages   not named; set data.source and data.target (such as en, de) for servers, documents and exports"
-    ]
-
-
 def _time_line(config: RunConfig, trial: Trial) -> str:
     seconds = min(config.train.steps * trial.seconds_per_update, 60 * config.train.minutes or math.inf)
     if not math.isfinite(seconds):
         return "Time        unknown until training has begun"
-    minutes = max(1, round(seconds / 60))
-    return "Estimated training time: " + (
-        f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
-    )
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return "Estimated training time: " + (f"{hours} h {minutes} min" if hours else f"{minutes} min")
 
 
 def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial) -> Iterator[str]:
@@ -111,10 +90,3 @@ def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: 
         )
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:
         yield f"There is no validation set, so train.patience ({train.patience}) has no effect."
-
-
-def _padding(prepared: Prepared, config: RunConfig) -> float:
-    """The share of padding in the first block."""
-    data, train = prepared.mixture, config.train
-    plan = data.plan(0, 0, budget=micro_budget(config), accumulate=train.accumulate, seed=train.seed)
-    return padding_share([data.lengths(batch) for batches in plan for batch in batches])

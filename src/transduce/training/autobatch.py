@@ -1,10 +1,9 @@
 """A trial before the first update: the largest micro-batch that fits into memory, and the time of an update."""
 
 import contextlib
-import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,7 @@ from transduce.model.batch import make_batch
 from transduce.model.seq2seq import Seq2Seq
 from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
-from transduce.tokens.batching import Indices
+from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.update import forward
@@ -32,6 +31,7 @@ class Trial(NamedTuple):
 
     accumulate: int  # micro-batches per update
     updates_per_epoch: int  # extrapolated from the first block if there are several
+    padding: float  # share of the first block
     seconds_per_update: float  # infinite if it was not measured
 
 
@@ -42,6 +42,19 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     need several processes, so this one can't try it: its micro-batches are as small as on a CPU. The weights do not
     change. Raises UserError if a single sentence does not fit into a micro-batch.
     """
+
+    def learn(batch: Indices) -> None:
+        model.train()
+        tensors = make_batch(data.sources(batch), data.targets(batch)).to(device)
+        forward(model, tensors, config.train).loss.backward()
+        model.zero_grad(set_to_none=True)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    def cells(batch: Indices) -> int:
+        source, target = data.lengths(batch)
+        return len(batch) * int(source.max() + target.max() + 2)
+
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
@@ -54,75 +67,47 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
                 "lower data.max_length or set a smaller train.accumulate."
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
-        if not plan:
+        batches = [batch for update in plan for batch in update]
+        if not batches:
             raise UserError(
                 "Every corpus has weight 0, so there is nothing to train on; raise one in [[data.corpora]]."
             )
-        worst = max((batch for batches in plan for batch in batches), key=lambda batch: _cells(data, batch))
-        if config.train.accumulate or sharded or _fits(model, data, worst, config, device):
+        if config.train.accumulate or sharded or _fits(learn, max(batches, key=cells), device):
             break
         accumulate *= 2
-    trial_config = dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
-    per_epoch = round(len(plan) * data.pairs_per_epoch / sum(len(batch) for batches in plan for batch in batches))
-    seconds = math.inf if sharded else _seconds(model, data, plan, trial_config, device, ranks)
-    return Trial(accumulate, per_epoch, seconds)
+    per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
+    seconds = math.inf if sharded else _seconds(learn, plan, ranks)
+    return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
 
 
-def _fits(model: Seq2Seq, data: Mixture, worst: Indices, config: RunConfig, device: torch.device) -> bool:
+def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device) -> bool:
     """Whether forward and backward of the largest batch leave a reserve of memory."""
     if device.type == "cuda":
         try:
-            _try(model, data, worst, config, device)
+            learn(worst)
         except torch.OutOfMemoryError:
             return False
         total = torch.cuda.get_device_properties(device).total_memory
         return torch.cuda.max_memory_reserved(device) < 0.9 * total
-    free = free_memory()
-    if free == math.inf:
+    if (free := free_memory()) == math.inf:
         return True
     # An OOM kill can't be caught: extrapolate from a quarter.
     quarter = worst[: max(1, len(worst) // 4)]
-    before = _peak_bytes()
-    _try(model, data, quarter, config, device)
-    needed = (_peak_bytes() - before) * len(worst) / len(quarter)
-    if needed > MEMORY_SHARE * free:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    learn(quarter)
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # on Linux; free memory is known only there
+    if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
-    _try(model, data, worst, config, device)
+    learn(worst)
     return True
 
 
-def _seconds(
-    model: Seq2Seq,
-    data: Mixture,
-    plan: Sequence[Sequence[Indices]],
-    config: RunConfig,
-    device: torch.device,
-    ranks: Ranks,
-) -> float:
+def _seconds(learn: Callable[[Indices], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
     """Seconds of one update: the mean of this rank's share of a few updates, after one that is not counted."""
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()
         for slot in ranks.slots(len(batches)):
-            _try(model, data, batches[slot.index], config, device)
+            learn(batches[slot.index])
         times.append(time.perf_counter() - began)
     return sum(times[1:]) / len(times[1:])
-
-
-def _try(model: Seq2Seq, data: Mixture, batch: Indices, config: RunConfig, device: torch.device) -> None:
-    model.train()
-    tensors = make_batch(data.sources(batch), data.targets(batch)).to(device)
-    forward(model, tensors, config.train).loss.backward()
-    model.zero_grad(set_to_none=True)
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def _cells(data: Mixture, batch: Indices) -> int:
-    source, target = data.lengths(batch)
-    return len(batch) * int(source.max() + target.max() + 2)
-
-
-def _peak_bytes() -> int:
-    """The peak memory of this process; only Linux reports it in kilobytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -14,10 +14,8 @@ from torch import Tensor, nn
 
 from transduce.model.build import load_weights
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
-from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
-from transduce.training.distributed import ALONE, Ranks
-from transduce.training.parallel import full_tensor, shard_like
+from transduce.training.distributed import ALONE, Ranks, full_tensor, shard_like
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
@@ -53,10 +51,8 @@ def save_checkpoint(
     path = folder / f"step-{state.step:08d}"
     if ranks.agree(path.exists()):
         return path
-    weights, moments = (
-        _full_tensors(model.state_dict(), ranks),
-        _full_tensors(_optimizer_tensors(model, optimizer), ranks),
-    )
+    weights = _full_tensors(model.state_dict(), ranks)
+    moments = _full_tensors(_optimizer_tensors(model, optimizer), ranks)
     if ranks.first:
         needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
         with write_folder(path, needed) as staging:
@@ -67,12 +63,11 @@ def save_checkpoint(
     return path
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> TrainState:
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
     """Restore what `save_checkpoint` wrote and check its hashes; raises UserError that names a damaged file."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
-    if optimizer is not None:
-        _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
+    _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
 
 
@@ -116,8 +111,6 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tenso
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
-        if weight not in numbers:
-            raise UserError(f"The optimizer state does not fit the model: it has '{weight}'.")
         own = parameters[numbers[weight]]
         state.setdefault(numbers[weight], {})[key] = shard_like(value, own) if value.shape == own.shape else value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,39 +1,33 @@
 """One training by several processes that torchrun or a cluster starts: ranks 0 to world - 1.
 
-All ranks plan the same micro-batches of an update; rank r computes micro-batches r, r + world, … of it. `parallel.py`
-averages their gradients. Rank 0 alone prepares, validates and writes; the others wait for it in `agree`.
+All ranks plan the same micro-batches of an update; rank r computes micro-batches r, r + world, … of it, and DDP or FSDP
+averages the gradients. Rank 0 alone prepares, validates and writes; the others wait for it in `agree`.
 
-A single process calls nothing of torch.distributed.
+A single process calls nothing of torch.distributed, and its model is its own wrapped model.
 """
 
+import copy
 import datetime
 import json
-import os
-import socket
-import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch import Tensor, nn
 
 from transduce.system.errors import UserError
-from transduce.system.journal import say, silence
+from transduce.system.journal import silence
 from transduce.system.machine import cores
-from transduce.training.failure_detector import FailureDetector
+from transduce.training.rendezvous import environment_number, meet
 
-JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
-TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
-STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the address may be that of a rank 0 that died
-NOTICE_SECONDS = 20.0  # of waiting before a line names the missing rank
-ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; the failure detector ends it
 
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -44,8 +38,7 @@ class Slot:
     is_dummy: bool  # dummy pass, so that all ranks run equally many
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(NamedTuple):
     """The number of this process among those of a training, and how they exchange values."""
 
     rank: int = 0
@@ -121,16 +114,21 @@ def init_distributed() -> Iterator[Ranks]:
 
     Only rank 0 prints. If the block raises, or this process dies, all ranks end and print why.
     """
-    if environment_number("WORLD_SIZE", 1) == 1:
+    world = environment_number("WORLD_SIZE", 1)
+    if world == 1:
         yield ALONE
         return
-    ranks, detector = _join()
+    rank = environment_number("RANK")
+    detector = meet(rank, world)
+    agree_group = dist.new_group(backend="gloo", timeout=AGREE_TIMEOUT)
+    local_rank, local_world = environment_number("LOCAL_RANK", rank), environment_number("LOCAL_WORLD_SIZE", world)
+    ranks = Ranks(rank, world, local_rank, local_world, agree_group)
     silence(not ranks.first)
     try:
         yield ranks
         ranks.agree(None)  # the others stay until rank 0 is done
     except BaseException as error:
-        detector.fail(error)
+        detector.close(error)
         raise
     detector.close()
     dist.destroy_process_group()
@@ -147,95 +145,98 @@ def check_single_process(command: str) -> None:
         raise UserError(f"torchrun is for `transduce train`; {command} is one process, start it without.")
 
 
-def environment_number(name: str, default: int | None = None) -> int:
-    """A number of the environment; raises UserError if it is missing and has no default."""
-    text = os.environ.get(name, "")
-    if not text and default is not None:
-        return default
-    if not text.isdecimal():
-        raise UserError(
-            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
-            "or unset WORLD_SIZE."
-        )
-    return int(text)
+def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
+    """Wrap the model: unchanged, DDP, or FSDP2 where every rank keeps only a shard of each weight.
+
+    sparse: some weights may have no gradient in an update.
+    """
+    if ranks.world == 1:
+        return model
+    if shard:
+        return _shard_layers(copy.deepcopy(model), ranks.world, device)
+    from torch.nn.parallel import DistributedDataParallel
+
+    wrapped_model = DistributedDataParallel(
+        model,
+        device_ids=[device] if device.type == "cuda" else None,
+        gradient_as_bucket_view=True,
+        find_unused_parameters=sparse,
+    )
+    wrapped_model.broadcast_buffers = False  # tables that every rank computes; as an argument it is deprecated
+    return wrapped_model
 
 
-def _join() -> tuple[Ranks, FailureDetector]:
-    """Meet the other ranks; raises UserError if one is missing."""
-    rank, world = environment_number("RANK"), environment_number("WORLD_SIZE")
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    try:
-        store = _store(rank)
-        names = _roll_call(store, rank, world)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=ALL_REDUCE_TIMEOUT)
-        agree_group = dist.new_group(backend="gloo", timeout=AGREE_TIMEOUT)
-        detector = FailureDetector(names, rank)
-    except (RuntimeError, ValueError) as error:
-        raise UserError(
-            f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
-            "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
-        ) from error
-    local_rank, local_world = environment_number("LOCAL_RANK", rank), environment_number("LOCAL_WORLD_SIZE", world)
-    return Ranks(rank, world, local_rank, local_world, agree_group), detector
+def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Module:
+    """Shard each layer's weights; FSDP gathers them while the layer computes."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    # Outputs are views, and nothing here writes into them.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
+    mesh = init_device_mesh(device.type, (world,))
+    for layer in model.get_submodule("decoder").children():
+        # The encoding projects the memory before the layer itself is called.
+        attention = layer.get_submodule("source_attention")
+        fully_shard([attention.get_submodule("key"), attention.get_submodule("value")], mesh=mesh)
+        fully_shard(layer, mesh=mesh)
+    for layer in model.get_submodule("encoder").children():
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
 
 
-def _store(rank: int) -> Any:
-    """The store in which the ranks meet, which rank 0 opens."""
-    address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
-    if port > 65535:
-        raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
-    timeout = datetime.timedelta(seconds=JOIN_SECONDS)
-    if not _has_torchrun():
-        return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
-    # torchrun's own store outlives a restart, with the keys of the start before: it only holds the new address.
-    meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
-    if rank == 0:
-        store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
-        meeting.set("transduce/rank 0", f"{_own_address(address, port)} {store.port}")
-        return store
-    until = time.monotonic() + TORCHRUN_JOIN_SECONDS
-    while True:
-        address, number = meeting.get("transduce/rank 0").decode().split()
-        try:
-            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False)
-        except RuntimeError:
-            if time.monotonic() > until:
-                raise
-        else:
-            store.set_timeout(timeout)
-            return store
+def gradient_sync(wrapped_model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+    """Put it around forward and backward of each micro-batch: DDP averages gradients in the last one only."""
+    no_sync = getattr(wrapped_model, "no_sync", None)
+    return no_sync() if no_sync and not last else nullcontext()
 
 
-def _own_address(address: str, port: int) -> str:
-    """The address of this machine that others reach: the one from which it would send to `address`."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
-        sender.connect((address, port))  # sends nothing
-        return str(sender.getsockname()[0])
-    return address
+def is_sharded(wrapped_model: nn.Module) -> bool:
+    """Whether every rank has only a shard of each weight."""
+    return any(hasattr(weight, "placements") for weight in wrapped_model.parameters())
 
 
-def _has_torchrun() -> bool:
-    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+def full_tensor(value: Tensor) -> Tensor:
+    """Gather a sharded tensor (collective call); another tensor is returned unchanged."""
+    gather = getattr(value, "full_tensor", None)
+    return gather() if gather else value
 
 
-def _roll_call(store: Any, rank: int, world: int) -> list[str]:
-    """The names of all ranks, once they have come; raises UserError for one that is missing or comes twice."""
-    name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
-    if store.add(f"transduce/count/{rank}", 1) > 1:
-        raise UserError(f"{name} is the second of its number; give each process its own RANK.")
-    store.set(f"transduce/name/{rank}", name)
-    seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
-    for other in range(world):
-        keys = [f"transduce/name/{other}"]
-        try:
-            store.wait(keys, datetime.timedelta(seconds=min(NOTICE_SECONDS, seconds)))
-        except RuntimeError:
-            missing = f"{name} has not heard of rank {other}"
-            say(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
-            try:
-                store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
-            except RuntimeError:
-                raise UserError(
-                    f"{missing} for {seconds:.0f} seconds; start all ranks together, and check the network."
-                ) from None
-    return [store.get(f"transduce/name/{other}").decode() for other in range(world)]
+def shard_like(value: Tensor, like: Tensor) -> Tensor:
+    """This rank's shard of a full tensor if `like` is sharded, else the tensor."""
+    if not hasattr(like, "placements"):
+        return value
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(like, DTensor)
+    mesh = like.device_mesh
+    return distribute_tensor(value.to(mesh.device_type), mesh, like.placements, src_data_rank=None)
+
+
+@torch.no_grad()
+def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) -> None:
+    """Copy the full model's weights into a sharded one; afterwards only rank 0 keeps the full model."""
+    if not is_sharded(wrapped_model):
+        return
+    for shard, weight in zip(wrapped_model.parameters(), model.parameters(), strict=True):
+        shard.copy_(shard_like(weight, shard))
+    if not ranks.first:
+        model.to_empty(device="meta")
+
+
+@contextmanager
+def full_model(wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
+    """The full model with the current weights. If they are sharded: on rank 0 only, and on `device` for the block."""
+    if not is_sharded(wrapped_model):
+        yield model
+        return
+    with torch.no_grad():
+        for shard, weight in zip(wrapped_model.parameters(), model.parameters(), strict=True):
+            value = full_tensor(shard)
+            if ranks.first:
+                weight.copy_(value)
+    if ranks.first:
+        model.to(device)
+    yield model
+    if ranks.first:
+        model.to("cpu")

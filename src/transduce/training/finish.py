@@ -11,7 +11,7 @@ from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
 from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
-from transduce.preparation.prepared import Facts, Prepared
+from transduce.preparation.prepared import Prepared
 from transduce.system.journal import say
 from transduce.text.pairs import Pair
 from transduce.training import checkpoint
@@ -26,16 +26,17 @@ METRICS_EXAMPLES = 8  # translations kept in metrics.json
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
     """Average, measure (on the test set `pairs`) and publish the model; returns what metrics.json holds."""
     config, model, state = training.config, training.model.to(training.device), training.state
-    final = choose(training)
-    weights, steps, result = final.weights, final.steps, final.validation
+    weights, steps, result = choose(training)
     model.load_state_dict(weights)
     model.eval()
-    say(f"The model is {final}.")
+    which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
+    say(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
         say(
             f"After {state.step:,} updates the model has hardly learned anything. Run the same command with a larger "
             f"train.{reason}, or train on much more text."
         )
+    not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": {
             "reason": reason,
@@ -46,35 +47,28 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
             "device": device_name(config, training.device, training.ranks),
             "torch": torch.__version__,
         },
-        "corpus": corpus_facts(prepared.facts),
+        "corpus": {name: value for name, value in vars(prepared.facts).items() if name not in not_told},
         "averaged_steps": steps,
         "parameters": count_parameters(config.model),
     }
     if result:
-        metrics["validation"] = {
-            "perplexity": result.perplexity,
-            **({} if result.bleu is None else {"bleu_greedy": result.bleu}),
-        }
+        bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
+        metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
     if pairs:
-        metrics["test"] = test(training, prepared, pairs, out)
+        metrics["test"] = test(model_folder.Bundle(out, config, prepared.tokenizer, model), pairs)
     card = model_card(config, metrics)
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card)
     return model_folder.read_metrics(out)
 
 
 class Candidate(NamedTuple):
-    """A model to choose from: the average of some checkpoints, or one of them."""
+    """A model to choose from: the average of the checkpoints at some steps, or one of them."""
 
     weights: dict[str, torch.Tensor]
     steps: list[int]
     validation: Validation | None
-
-    def __str__(self) -> str:
-        steps = self.steps
-        what = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
-        return f"{what} {steps[-1]:,}" + (f": {self.validation}" if self.validation else "")
 
 
 def choose(training: Training) -> Candidate:
@@ -82,36 +76,28 @@ def choose(training: Training) -> Candidate:
 
     Averaging hurts a model that still learns fast. With train.average = 1: the best or the last checkpoint.
     """
+
+    def measured(paths: Sequence[Path]) -> Candidate:
+        weights = model_folder.average(paths)
+        training.model.load_state_dict(weights)
+        return Candidate(weights, [*map(model_folder.step_of, paths)], training.validate(training.model.eval()))
+
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
     first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
-    candidates = [_measured(training, paths) for paths in ([first] if first == [last] else [first, [last]])]
+    candidates = map(measured, [first] if first == [last] else [first, [last]])
     return min(candidates, key=lambda candidate: candidate.validation.perplexity if candidate.validation else 0.0)
 
 
-def _measured(training: Training, paths: Sequence[Path]) -> Candidate:
-    weights = model_folder.average(paths)
-    training.model.load_state_dict(weights)
-    training.model.eval()
-    return Candidate(weights, [model_folder.step_of(path) for path in paths], training.validate(training.model))
-
-
-def test(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path) -> dict[str, Any]:
+def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
     """Translate and score the test set."""
-    config = training.config
-    model = model_folder.Bundle(out, config, prepared.tokenizer, training.model)
-    evaluation = evaluate([model], pairs, config.decode, tokenize=config.data.bleu_tokenize)
+    data = model.config.data
+    evaluation = evaluate([model], pairs, model.config.decode, tokenize=data.bleu_tokenize)
     for score in evaluation.scores:
         say(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
     examples = [
         {"source": pair.source, "translation": translation.text, "reference": pair.target}
-        for pair, translation in list(zip(pairs, evaluation.translations, strict=True))[:METRICS_EXAMPLES]
+        for pair, translation in zip(pairs[:METRICS_EXAMPLES], evaluation.translations, strict=False)
     ]
-    return {"files": list(config.data.test), **as_json(evaluation), "examples": examples}
-
-
-def corpus_facts(facts: Facts) -> dict[str, Any]:
-    """What metrics.json holds about the corpus."""
-    left_out = "options", "files", "weights", "dropped"
-    return {name: value for name, value in vars(facts).items() if name not in left_out}
+    return {"files": list(data.test), **as_json(evaluation), "examples": examples}

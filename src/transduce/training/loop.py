@@ -9,34 +9,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from transduce.config.schema import RunConfig, TrainConfig
+from transduce.config.schema import RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.batch import Batch, make_batch
 from transduce.model.seq2seq import Seq2Seq
 from transduce.system.errors import UserError
-from transduce.system.journal import Display, Journal, Progress, say
+from transduce.system.journal import Display, Journal, duration, say
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
-from transduce.training.distributed import ALONE, Ranks
-from transduce.training.parallel import full_model, unwrap
-from transduce.training.schedule import learning_rate
-from transduce.training.update import MicroBatch, Outcome, distributed_update
+from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
+from transduce.training.update import Outcome, learning_rate, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # recent updates that the displayed speed and loss are computed from
 MAX_SKIPPED_UPDATES = 10  # in a row; then training gives up
 
-Reason = Literal["steps", "minutes", "patience", "interrupted"]
-# If ranks have different reasons, the last in this list wins.
-REASON_ORDER: list[Reason | None] = [None, "steps", "minutes", "patience", "interrupted"]
+Reason = Literal["patience", "minutes", "steps", "interrupted"]
+REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  # of several, the last counts
 
 
 @dataclass
@@ -57,22 +53,22 @@ class Training:
     ranks: Ranks = ALONE
 
 
-def train(training: Training, stop: Callable[[], bool] = lambda: False) -> Reason:
+def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     """Train until train.steps, train.minutes or train.patience ends it, or a signal interrupts it; save at the end.
 
-    stop: asked before every update whether to interrupt the training, as a signal does. Raises UserError after
+    stop: called before every update; True interrupts the training, as a signal does. Raises UserError after
     MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
-        while (reason := finished(training, stopped() or stop())) is None:
+        while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
             log_update(training, outcome, batches)
-            display.show(pace.progress(training, outcome))
+            display.show(state.step, config.steps, pace.line(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
                 state.seconds = pace.seconds()
@@ -89,7 +85,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         plan = training.data.plan(
             state.epoch,
             state.block,
-            budget=micro_budget(config),
+            budget=-(-config.data.max_tokens // config.train.accumulate),  # tokens of a micro-batch on each side
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
@@ -100,11 +96,6 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             state.epoch, state.block = state.epoch + 1, 0
 
 
-def micro_budget(config: RunConfig) -> int:
-    """Tokens of a micro-batch on each side, padding counted."""
-    return -(-config.data.max_tokens // config.train.accumulate)
-
-
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     """One update with the given micro-batches."""
     state, config = training.state, training.config
@@ -112,21 +103,17 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     state.position += 1
     training.wrapped_model.train()
     slots = training.ranks.slots(len(batches))
-    return distributed_update(
+    return update(
         training.wrapped_model,
         training.optimizer,
-        [MicroBatch(assemble(training, batches[slot.index]), slot.index, slot.is_dummy) for slot in slots],
-        num_tokens(training, batches),
-        training.ranks,
+        [assemble(training, batches[slot.index]) for slot in slots],
         step=state.step,
         rate=learning_rate(state.step, config.train, config.model.d_model),
         train=config.train,
+        ranks=training.ranks,
+        slots=slots,
+        total=sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches),  # EOS counted
     )
-
-
-def num_tokens(training: Training, batches: Sequence[Indices]) -> int:
-    """Target tokens of an update on all ranks, EOS counted."""
-    return sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches)
 
 
 @phase("data")
@@ -202,28 +189,23 @@ def save(training: Training) -> None:
     """Write a checkpoint and delete those that are no longer needed."""
     state, config = training.state, training.config.train
     state.journal_size = training.journal.size
-    save_checkpoint(training.folder, unwrap(training.wrapped_model), training.optimizer, state, training.ranks)
+    model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model  # which DDP shares
+    save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
     if training.ranks.first:
         remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
     """Why training ends, or None; the answer is the same on all ranks."""
-    return REASON_ORDER[training.ranks.highest(REASON_ORDER.index(reason_to_end(training, stopped)))]
-
-
-def reason_to_end(training: Training, stopped: bool) -> Reason | None:
-    """Why this rank would end the training, or None."""
     state, config = training.state, training.config.train
-    if stopped:
-        return "interrupted"
-    if state.step >= config.steps:
-        return "steps"
-    if config.minutes and state.seconds >= 60 * config.minutes:
-        return "minutes"
-    if config.patience and state.stale >= config.patience:
-        return "patience"
-    return None
+    ends: dict[Reason, bool] = {
+        "patience": 0 < config.patience <= state.stale,
+        "minutes": 0 < 60 * config.minutes <= state.seconds,
+        "steps": state.step >= config.steps,
+        "interrupted": stopped,
+    }
+    highest = training.ranks.highest(max((REASONS.index(reason) for reason in REASONS if ends[reason]), default=-1))
+    return REASONS[highest] if highest >= 0 else None
 
 
 class Pace:
@@ -232,35 +214,28 @@ class Pace:
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
         self._first = state.step, state.seconds
-        self._recent = deque(
-            [(state.seconds, 0, 0.0, 0.0)], maxlen=PACE_UPDATES
-        )  # seconds, tokens, loss, nll of an update
+        self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)  # seconds before an update, and it
+        self._before = state.seconds
 
     def seconds(self) -> float:
         """Seconds of training so far, over all starts."""
         return time.monotonic() - self._began
 
-    def progress(self, training: "Training", outcome: Outcome) -> Progress:
-        """The progress line after an update."""
-        state, config = training.state, training.config
-        self._recent.append((state.seconds, outcome.num_tokens, outcome.loss, outcome.nll))
-        tokens, loss, nll = (sum(column) for column in list(zip(*list(self._recent)[1:], strict=True))[1:])
-        return Progress(
-            step=state.step,
-            steps=config.train.steps,
-            epoch=state.epoch + 1,
-            loss=loss / tokens,
-            perplexity=math.exp(min(nll / tokens, 700)),
-            learning_rate=learning_rate(state.step, config.train, config.model.d_model),
-            tokens_per_second=tokens / max(state.seconds - self._recent[0][0], 1e-9),
-            seconds_left=self._left(state, config.train),
-        )
-
-    def _left(self, state: TrainState, config: TrainConfig) -> float:
-        """Seconds until train.steps or train.minutes ends the training."""
+    def line(self, training: Training, outcome: Outcome) -> str:
+        """The progress after an update, the most important first: a narrow terminal cuts off the end."""
+        state, train = training.state, training.config.train
+        self._recent.append((self._before, outcome))
+        self._before = state.seconds
+        tokens = sum(each.num_tokens for _, each in self._recent)
+        loss, nll = (sum(getattr(each, name) for _, each in self._recent) / tokens for name in ("loss", "nll"))
         step, seconds = self._first
-        left = (config.steps - state.step) * (state.seconds - seconds) / max(1, state.step - step)
-        return min(left, 60 * config.minutes - state.seconds) if config.minutes else left
+        left = (train.steps - state.step) * (state.seconds - seconds) / max(1, state.step - step)
+        left = min(left, 60 * train.minutes - state.seconds) if train.minutes else left
+        return (
+            f"{state.step:,}/{train.steps:,}  {duration(left)} left  loss {loss:.3f}  "
+            f"ppl {math.exp(min(nll, 700)):.4g}  {tokens / max(state.seconds - self._recent[0][0], 1e-9):,.0f} tok/s  "
+            f"epoch {state.epoch + 1}  lr {learning_rate(state.step, train, training.config.model.d_model):.2e}"
+        )
 
 
 @contextmanager
@@ -271,7 +246,7 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
     """
     received: list[int] = []
 
-    def receive(number: int, _: FrameType | None) -> None:
+    def receive(number: int, _: object) -> None:
         received.append(number)
         if len(received) > 1:
             return

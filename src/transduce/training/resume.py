@@ -1,5 +1,6 @@
 """A training resumed from its newest intact checkpoint, and the options that may change in between."""
 
+import dataclasses
 import os
 import platform
 import shutil
@@ -10,7 +11,7 @@ import torch
 
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import DataConfig, RunConfig, differences
+from transduce.config.schema import DataConfig, RunConfig, differences, flatten, value_of
 from transduce.config.settings import Settings
 from transduce.evaluation.evaluate import validation
 from transduce.model.build import build, count_parameters
@@ -22,23 +23,18 @@ from transduce.system.journal import Journal, say
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
-from transduce.training.distributed import ALONE, Ranks
+from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
-from transduce.training.optimizer import make_optimizer
-from transduce.training.parallel import scatter_weights, wrap
 from transduce.training.start import check_vocabulary
+from transduce.training.update import make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
-LEFT_OPEN = {  # values that leave an option to the first start, which has decided it
-    "train.accumulate": 0,
-    "train.save_every": 0,
-    "train.validate_every": 0,
-    "train.threads": 0,
-    "train.precision": "auto",
-    "data.placeholders": "auto",
-}
-
+# If the user leaves these at their default, the first start decides them.
+LEFT_OPEN = (
+    *("train.accumulate", "train.save_every", "train.validate_every", "train.threads", "train.precision"),
+    "data.placeholders",
+)
 # Options that a training cannot change, exceptions from them, and options without influence on what it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
@@ -57,15 +53,12 @@ def continued(settings: Settings, out: Path) -> Continued:
     """The training in `out` with the options that change; raises UserError for options that can't."""
     old = model_folder.read_config(out)
     # The first start decided these; the prepared corpus counts, wherever its files are now.
-    decided = [
-        *TEXT,
-        *VOCABULARY_SIZES,
-        *(name for name, left in LEFT_OPEN.items() if settings.get(name, left) == left),
-    ]
+    defaults = flatten(RunConfig())
+    left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = configure({name: settings[name] for name in TEXT if name in settings}).data
-    config = Settings.of_config(old).updated(settings.without(*decided)).config()
-    if old.sources is None:
-        config = _without_sources(config)
+    config = Settings.of_config(old).updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open)).config()
+    if old.sources is None:  # as an older transduce wrote it
+        config = dataclasses.replace(config, sources=None)
     check_same_text(old.data, text, out)
     check_vocabulary(settings, old.model.source_vocab_size or old.model.vocab_size, out)
     changes = differences(old, config)
@@ -83,8 +76,9 @@ def resume(
 ) -> tuple[Training, Prepared]:
     """The training at its newest intact checkpoint; a change of options un-publishes a finished model."""
     config = going.config
-    for name, change in going.changes.items():
-        say(change_line(name, change, config))
+    for name, (was, now) in going.changes.items():
+        harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
+        say(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; it changes what the training learns."))
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out)
     sharded = config.train.shard and ranks.world > 1
@@ -141,23 +135,12 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
     A prepared corpus may have moved; `open_data` checks that it is the same.
     """
-
-    def values(data: DataConfig) -> dict[str, Any]:
-        corpora = [(tuple(map(os.path.abspath, corpus.files)), corpus.weight) for corpus in data.corpora]
-        valid = tuple(map(os.path.abspath, data.valid))
-        return {
-            "data.corpora": corpora,
-            "data.valid": valid,
-            "data.source": data.source,
-            "data.target": data.target,
-        }
-
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
-    default, now, before = values(DataConfig()), values(text), values(was)
     other = [
         name
-        for name, value in now.items()
-        if value not in (default[name], before[name]) and not (name == "data.corpora" and moved)
+        for name in TEXT
+        if _text(text, name) not in (_text(DataConfig(), name), _text(was, name))
+        and not (moved and name == "data.corpora")
     ]
     if other:
         raise UserError(
@@ -167,11 +150,12 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
         )
 
 
-def change_line(name: str, change: tuple[Any, Any], config: RunConfig) -> str:
-    """A line about an option that differs from the last start."""
-    was, now = change
-    harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
-    return f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; it changes what the training learns.")
+def _text(data: DataConfig, name: str) -> Any:
+    """An option of TEXT, with absolute paths."""
+    value = value_of(RunConfig(data=data), name)
+    if name == "data.corpora":
+        return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
+    return [*map(os.path.abspath, value)] if name == "data.valid" else value
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
@@ -211,13 +195,7 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
     raise UserError(f"{folder} holds no intact checkpoint; {_alternative(folder.parent)}.", option="init")
 
 
-def _without_sources(config: RunConfig) -> RunConfig:
-    """A configuration whose sources are not recorded, as an older transduce wrote it."""
-    return RunConfig(config.model, config.data, config.train, config.decode)
-
-
 def _alternative(out: Path) -> str:
     """What to do where a training can't be resumed."""
-    if not (out / MANIFEST).exists():
-        return "train into a new folder"
-    return "train a new model that continues from this one"
+    is_finished = (out / MANIFEST).exists()
+    return "train a new model that continues from this one" if is_finished else "train into a new folder"

@@ -13,7 +13,7 @@ from transduce.config.settings import Settings
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST
-from transduce.system.journal import Journal, NoJournal, say
+from transduce.system.journal import Journal, say
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
 from transduce.text.pairs import TREES, Pair, read_pairs
@@ -49,39 +49,37 @@ def train(
     keep_optimizer: bool = False,
     device: torch.device | None = None,
     tensorboard: bool = False,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] | None = None,
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
     options: by dotted name, possibly with their sources (`Settings`); the size of the corpus decides the others.
     init: a model folder to continue from, with its tokenizer and shape; keep_optimizer: with weights and optimizer
-    state of its newest checkpoint. stop: asked before every update whether to save and stop. Raises UserError for
-    what can't be trained.
+    state of its newest checkpoint. stop: called before every update; True saves and stops. Raises UserError for what
+    can't be trained.
     """
     keep_memory()
     keep_few_kernels()
-    out, init = Path(out), Path(init) if init else None
+    settings, out, init = Settings.of(options), Path(out), Path(init) if init else None
     with init_distributed() as ranks:
-        task = Task(Settings.of(options), out, device or ranks.device(), ranks, stop)
+        device = device or ranks.device()
         if not ranks.first:
-            return follow(task)
+            return follow(settings, out, device, ranks, stop)
         with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
-            return lead(task, init, keep_optimizer, tensorboard)
+            return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop)
 
 
-class Task(NamedTuple):
-    """What this process trains, where and with which ranks."""
-
-    settings: Settings
-    out: Path
-    device: torch.device
-    ranks: Ranks
-    stop: Callable[[], bool]
-
-
-def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool) -> Result:
+def lead(
+    settings: Settings,
+    out: Path,
+    init: Path | None,
+    keep_optimizer: bool,
+    device: torch.device,
+    ranks: Ranks,
+    tensorboard: bool,
+    stop: Callable[[], bool] | None,
+) -> Result:
     """The training on rank 0, or in a single process: it writes everything."""
-    settings, out, device, ranks, stop = task
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
     is_begun = (out / model_folder.CONFIG).is_file()
@@ -99,7 +97,7 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
     if going and init:
         say(f"The training in {out} resumes from its own checkpoints and ignores the model {init}.")
     with phase("start", whole=True):
-        test = test_pairs(going.config if going else settings.config())
+        test = read_test(going.config if going else settings.config())
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks)
             going = continued(settings, out)
@@ -119,20 +117,21 @@ def lead(task: Task, init: Path | None, keep_optimizer: bool, tensorboard: bool)
     return Result(out, reason, metrics)
 
 
-def follow(task: Task) -> Result:
+def follow(
+    settings: Settings, out: Path, device: torch.device, ranks: Ranks, stop: Callable[[], bool] | None
+) -> Result:
     """The training on the other ranks, with rank 0's configuration."""
-    toml = task.ranks.agree("")
-    if toml:
-        if not (task.out / model_folder.CONFIG).is_file():
-            raise UserError(f"{task.out} is not the folder that rank 0 writes; name one that all machines share.")
+    if toml := ranks.agree(""):
+        if not (out / model_folder.CONFIG).is_file():
+            raise UserError(f"{out} is not the folder that rank 0 writes; name one that all machines share.")
         config = configure(read_recipe(toml, "rank 0"))
-        text = configure({name: task.settings[name] for name in TEXT if name in task.settings}).data
-        training, _ = resume(Continued(config, text, {}), task.out, NoJournal(), task.device, task.ranks)
-        if run_loop(training, task.stop) == "interrupted":
-            return Result(task.out, "interrupted", {})
-        task.ranks.agree(None)
-    metrics = model_folder.read_metrics(task.out)
-    return Result(task.out, metrics["training"]["reason"], metrics)
+        text = configure({name: settings[name] for name in TEXT if name in settings}).data
+        training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks)
+        if run_loop(training, stop) == "interrupted":
+            return Result(out, "interrupted", {})
+        ranks.agree(None)
+    metrics = model_folder.read_metrics(out)
+    return Result(out, metrics["training"]["reason"], metrics)
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
@@ -152,7 +151,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     return Result(out, done["reason"], metrics)
 
 
-def test_pairs(config: RunConfig) -> list[Pair]:
+def read_test(config: RunConfig) -> list[Pair]:
     """The test set; it is read before the training, so that a mistake in it ends the command at once.
 
     Raises UserError for files that can't be read.

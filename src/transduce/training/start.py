@@ -23,10 +23,13 @@ from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.optimizer import make_optimizer
+from transduce.training.update import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
-TEXT_OPTIONS = "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"
+INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
+    *("model.", "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"),
+    *VOCABULARY_OPTIONS,
+)
 
 
 def start(
@@ -42,15 +45,17 @@ def start(
     origin = model_folder.load(init) if init else None
     if origin:
         check_origin(origin, settings, keep_optimizer)
-        inherited = {name: value for name, value in flatten(origin.config).items() if inherits(name, keep_optimizer)}
-        settings = settings.under(MODEL, inherited)
+        inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
+        values = flatten(origin.config)
+        settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
     threads = ranks.threads(settings.config().train.threads)
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
     settings = _with_corpus(settings, prepared, out, has_origin=origin is not None)
-    settings = _with_machine(settings, threads, device).under(
-        FROM_SIZES, size_table.model_options(prepared.facts.pairs)
-    )
+    machine: dict[str, Any] = {"train.threads": threads}
+    if settings.config().train.precision == "auto":
+        machine["train.precision"] = "bfloat16" if has_bfloat16(device) else "float32"
+    settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))
     config = settings.config()
     _check_positions(prepared, config)
     model = build(config.model, config.train.seed)
@@ -87,13 +92,6 @@ def clear(out: Path) -> None:
     remove_leftovers(out)
     for name in names - {model_folder.DATA}:
         shutil.rmtree(out / name) if name == model_folder.CHECKPOINTS else (out / name).unlink()
-
-
-def inherits(name: str, keep_optimizer: bool) -> bool:
-    """Whether a model that training continues from decides an option."""
-    if keep_optimizer and name == "train.optimizer":
-        return True
-    return name.startswith("model.") or name in TEXT_OPTIONS or name in VOCABULARY_OPTIONS
 
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
@@ -164,21 +162,9 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
         "model.vocab_size": tokenizer.target_size,
         "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source_size,
     }
-    if has_origin:
-        source = MODEL
-    elif is_own and not settings.is_chosen("data.vocab_size"):
-        source = FROM_SIZES
-    else:
-        source = CORPUS
+    from_sizes = is_own and not settings.is_chosen("data.vocab_size")
+    source = MODEL if has_origin else FROM_SIZES if from_sizes else CORPUS
     return settings.over(CORPUS, values).over(source, sizes)
-
-
-def _with_machine(settings: Settings, threads: int, device: torch.device) -> Settings:
-    """The settings with the threads and the precision of this machine."""
-    values: dict[str, Any] = {"train.threads": threads}
-    if settings.config().train.precision == "auto":
-        values["train.precision"] = "bfloat16" if has_bfloat16(device) else "float32"
-    return settings.over(MACHINE, values)
 
 
 def has_bfloat16(device: torch.device) -> bool:

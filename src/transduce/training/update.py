@@ -1,30 +1,46 @@
-"""One update: forward and backward over its micro-batches, then one step of the optimizer."""
+"""One update (sections 5.3 and 5.4 of the paper): learning rate, loss, gradients, a step of the optimizer.
 
-import contextlib
+n = tokens, v = vocabulary.
+"""
+
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from transduce.config.schema import TrainConfig
+from transduce.config.schema import PAD, TrainConfig
 from transduce.model.batch import Batch
-from transduce.model.recording import recording
+from transduce.model.recording import Routing, recording
 from transduce.system.profiling import count, phase
-from transduce.training.distributed import ALONE, Ranks
-from transduce.training.loss import Sums, balance_loss, smoothed_cross_entropy
-from transduce.training.parallel import full_tensor, gradient_sync
+from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
+
+CACHED_LOGITS = 1 << 17  # at a time on a CPU: in float32 they stay in its cache
 
 
-@dataclass(frozen=True)
-class MicroBatch:
-    """A part of an update's batch that this process computes at once."""
+def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
+    """The optimizer that train.optimizer names; `learning_rate` sets its rate before every update."""
+    match train.optimizer:
+        case "adam":
+            return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, fused=True)
+        case "adagrad":
+            return torch.optim.Adagrad(weights)
+        case "rmsprop":
+            return torch.optim.RMSprop(weights, alpha=train.beta2, eps=1e-6)
+        case "sgd":
+            return torch.optim.SGD(weights, lr=0.0, momentum=train.beta1)
 
-    batch: Batch
-    index: int  # among the micro-batches of the update; it seeds dropout
-    is_dummy: bool = False  # dummy pass, so that all ranks run equally many
+
+def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
+    """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), for updates counted from 1 (equation 3).
+
+    With train.cooldown, the last updates before train.steps fall linearly towards zero.
+    """
+    rate = train.learning_rate * d_model**-0.5 * min(step**-0.5, step * train.warmup**-1.5)
+    if train.cooldown:
+        rate *= min(1.0, (train.steps + 1 - step) / train.cooldown)
+    return rate
 
 
 class Outcome(NamedTuple):
@@ -46,40 +62,27 @@ def update(
     step: int,
     rate: float,
     train: TrainConfig,
+    ranks: Ranks = ALONE,
+    slots: Sequence[Slot] = (),
+    total: int = 0,
 ) -> Outcome:
-    """Learn from the micro-batches of one update as if they were one batch."""
-    micro_batches = [MicroBatch(batch, index) for index, batch in enumerate(batches)]
-    total = sum(batch.num_tokens for batch in batches)
-    return distributed_update(model, optimizer, micro_batches, total, ALONE, step=step, rate=rate, train=train)
+    """Learn from micro-batches as if they were one batch.
 
-
-def distributed_update(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    micro_batches: Sequence[MicroBatch],
-    total: int,
-    ranks: Ranks,
-    *,
-    step: int,
-    rate: float,
-    train: TrainConfig,
-) -> Outcome:
-    """Learn from the micro-batches of one update, of which this rank computes some.
-
-    The gradient is that of the summed loss divided by `total`, the target tokens of all micro-batches on all ranks.
+    On several ranks, `batches` are those that this rank computes, `slots` their places in the update, and `total` the
+    target tokens of all micro-batches of all ranks. The gradient is that of the summed loss divided by `total`.
     Dropout depends on (seed, step, index of the micro-batch) only, so an update is the same after a restart and on any
     number of ranks.
     """
+    slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
-    for micro_batch in micro_batches:
-        batch = micro_batch.batch
-        torch.manual_seed(dropout_seed(train.seed, step, micro_batch.index))
-        with gradient_sync(model, last=micro_batch is micro_batches[-1]):
+    for slot, batch in zip(slots, batches, strict=True):
+        torch.manual_seed(dropout_seed(train.seed, step, slot.index))
+        with gradient_sync(model, last=slot is slots[-1]):
             batch_sums = forward(model, batch, train)
             with phase("backward"):
-                weight = 0 if micro_batch.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
+                weight = 0 if slot.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
                 (batch_sums.loss * weight / total).backward()
-        if not micro_batch.is_dummy:
+        if not slot.is_dummy:
             sums += torch.stack(batch_sums).detach().cpu()
             count("pairs", len(batch.src))
             count("source tokens", batch.src.numel())
@@ -99,10 +102,17 @@ def distributed_update(
     return Outcome(loss, nll, correct, total, norm.item(), applied)
 
 
+def dropout_seed(seed: int, step: int, index: int) -> int:
+    """A seed (63 bits) for the dropout of one micro-batch."""
+    digest = hashlib.sha256(f"{seed}/{step}/{index}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
 @phase("forward")
-def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
-    """The sums of one batch, in the precision of the training."""
-    with autocast(batch.src.device, train.precision), recording(attention=False) as record:
+def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
+    """The sums of one batch. Matrix products are in the precision of the training, weights and sums in float32."""
+    low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
+    with low_precision, recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
     sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
     if record.routing:
@@ -110,14 +120,69 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     return sums
 
 
-def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[None]:
-    """Matrix products in bfloat16, weights and sums in float32; in float32 nothing changes."""
-    if precision == "bfloat16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return contextlib.nullcontext()
+class Sums(NamedTuple):
+    """Sums over the real tokens of a batch, never means: batches of any size can be added up."""
+
+    loss: Tensor  # label-smoothed; the one that has a gradient
+    nll: Tensor  # negative log-likelihood, for perplexity
+    correct: Tensor  # how often the most probable token is the right one
 
 
-def dropout_seed(seed: int, step: int, index: int) -> int:
-    """A seed (63 bits) for the dropout of one micro-batch."""
-    digest = hashlib.sha256(f"{seed}/{step}/{index}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Sums:
+    """logits (b, t, v) in any precision, targets (b, t) -> sums in float32; PAD targets count nothing.
+
+    The target distribution has 1 - smoothing on the right token and smoothing / v on every token.
+    """
+    return Sums(*_SmoothedCrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing))
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """Loss and gradient in one pass over the logits, a few rows at a time.
+
+    The logits of a batch are the largest tensor of a training; composed of library operations, log-softmax,
+    gather, mean and their gradients would each write another of its size in float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        on_cpu = logits.device.type == "cpu"
+        chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)
+        sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
+        for start in range(0, len(logits), chunk):
+            x, target = logits[start : start + chunk].float(), targets[start : start + chunk]
+            real = (target != PAD).float()
+            highest = x.amax(dim=-1)
+            exponentials = (x - highest[:, None]).exp_()
+            total = exponentials.sum(dim=-1)
+            log_total = highest + total.log()
+            chosen = x.gather(-1, target[:, None]).squeeze(-1)
+            nll = log_total - chosen
+            loss = (1 - smoothing) * nll + smoothing * (log_total - x.mean(dim=-1))
+            sums += torch.stack(((loss * real).sum(), (nll * real).sum(), ((chosen == highest) * real).sum()))
+            if gradient is not None:  # softmax minus the target distribution
+                difference = exponentials.mul_((real / total)[:, None]).sub_((real * (smoothing / x.size(-1)))[:, None])
+                difference.scatter_add_(-1, target[:, None], (real * (smoothing - 1))[:, None])
+                gradient[start : start + chunk] = difference
+        ctx.gradient = gradient
+        loss, nll, correct = sums.float()
+        ctx.mark_non_differentiable(nll, correct)
+        return loss, nll, correct
+
+    @staticmethod
+    def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.gradient.mul_(loss), None, None
+
+
+def balance_loss(routings: list[Routing]) -> Tensor:
+    """How unevenly layers of experts spread their tokens: 1 if evenly (Fedus et al., 2022, equation 4).
+
+    It is the mean over layers of e * sum over the e experts of (share of the tokens) * (mean probability). Padding
+    counts like other tokens.
+    """
+    losses = []
+    for probabilities, chosen in routings:
+        experts = probabilities.size(-1)
+        shares = torch.bincount(chosen.flatten(), minlength=experts) / chosen.numel()
+        losses.append(experts * (shares * probabilities.mean(dim=0)).sum())
+    return torch.stack(losses).mean()

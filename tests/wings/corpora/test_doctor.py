@@ -658,7 +658,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "--only", "test"], "name its files as data.test"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
-        (["corpus.tsv", "--fix", "corpus.tsv"], "is the file that is read"),
+        (["corpus.tsv", "--fix", "corpus.tsv"], "is also the input"),
         (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),

@@ -15,7 +15,7 @@ class Experts(nn.Module):
     """The sum of the outputs of a token's k best experts, weighted by the softmax of their gates.
 
     Experts have no capacity limit: no token is dropped, and a sentence's result does not depend on its batch. Unlike
-    those of Shazeer et al., the gates have no noise; `training.loss.balance_loss` spreads the tokens.
+    those of Shazeer et al., the gates have no noise; `training.update.balance_loss` spreads the tokens.
     """
 
     def __init__(self, config: ModelConfig):

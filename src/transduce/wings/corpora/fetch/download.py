@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from transduce.system.errors import UserError
 from transduce.system.files import digest, write_error
-from transduce.system.journal import Display, Transfer, say
+from transduce.system.journal import Display, say, transfer_line
 from transduce.wings.corpora.fetch.table import Download
 
 TIMEOUT_SECONDS = 30.0  # without a byte
@@ -158,7 +158,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
                 written += file.write(block[written:])
         done += len(block)
         if (seconds := time.monotonic() - began) > QUIET_SECONDS:
-            display.show(Transfer(path.stem, done, total, (done - offset) / seconds))
+            display.show(done, total, transfer_line(path.stem, done, total, (done - offset) / seconds))
     with _disk(path):
         os.fsync(file.fileno())
     if total and done != total:

@@ -1,0 +1,181 @@
+"""How the processes of a training meet, and how each learns that another one died.
+
+torchrun ends the processes of its own machine only, and other launchers end none, so that the others would hang in an
+all-reduce. Therefore rank 0 and every other rank send each other heartbeats over gloo: if a process dies, its
+connections close and the others notice at once.
+"""
+
+import datetime
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+from transduce.system.errors import UserError
+from transduce.system.journal import say
+
+JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
+TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
+STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the address may be that of a rank 0 that died
+NOTICE_SECONDS = 20.0  # of waiting before a line names the missing rank
+ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
+HEARTBEAT_SECONDS = 10.0
+SILENCE_SECONDS = 120.0  # a machine without power or network closes no connection
+CAUSE_SECONDS = 5.0  # an error here may be the consequence of a death that another thread is about to report
+MESSAGE_BYTES = 1024
+FINISHED = "finished"
+
+
+def environment_number(name: str, default: int | None = None) -> int:
+    """A number of the environment; raises UserError if it is missing and has no default."""
+    text = os.environ.get(name, "")
+    if not text and default is not None:
+        return default
+    if not text.isdecimal():
+        raise UserError(
+            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
+            "or unset WORLD_SIZE."
+        )
+    return int(text)
+
+
+def meet(rank: int, world: int) -> "FailureDetector":
+    """Meet the other ranks in one process group; raises UserError if one is missing."""
+    try:
+        store = _store(rank)
+        names = _roll_call(store, rank, world)
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=ALL_REDUCE_TIMEOUT)
+        return FailureDetector(names, rank)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
+            "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
+        ) from error
+
+
+def _store(rank: int) -> Any:
+    """The store in which the ranks meet, which rank 0 opens."""
+    address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
+    if port > 65535:
+        raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
+    timeout = datetime.timedelta(seconds=JOIN_SECONDS)
+    if not _has_torchrun():
+        return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
+    # torchrun's own store outlives a restart, with the keys of the start before: it only holds the new address.
+    meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
+    if rank == 0:
+        store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
+        meeting.set("transduce/rank 0", f"{_own_address(address, port)} {store.port}")
+        return store
+    until = time.monotonic() + TORCHRUN_JOIN_SECONDS
+    while True:
+        address, number = meeting.get("transduce/rank 0").decode().split()
+        try:
+            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False)
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+        else:
+            store.set_timeout(timeout)
+            return store
+
+
+def _own_address(address: str, port: int) -> str:
+    """The address of this machine that others reach: the one from which it would send to `address`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.connect((address, port))  # sends nothing
+        return str(sender.getsockname()[0])
+    return address
+
+
+def _has_torchrun() -> bool:
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _roll_call(store: Any, rank: int, world: int) -> list[str]:
+    """The names of all ranks, once they have come; raises UserError for one that is missing or comes twice."""
+    name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
+    if store.add(f"transduce/count/{rank}", 1) > 1:
+        raise UserError(f"{name} is the second of its number; give each process its own RANK.")
+    store.set(f"transduce/name/{rank}", name)
+    seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
+    for other in range(world):
+        keys = [f"transduce/name/{other}"]
+        missing = f"{name} has not heard of rank {other}"
+        try:
+            store.wait(keys, datetime.timedelta(seconds=min(NOTICE_SECONDS, seconds)))
+        except RuntimeError:
+            say(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
+            try:
+                store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
+            except RuntimeError:
+                raise UserError(
+                    f"{missing} for {seconds:.0f} seconds; start all ranks together, and check the network."
+                ) from None
+    return [store.get(f"transduce/name/{other}").decode() for other in range(world)]
+
+
+class FailureDetector:
+    """Heartbeats of rank 0 with every other rank; an empty message is a heartbeat, a text the reason to end."""
+
+    def __init__(self, names: Sequence[str], rank: int) -> None:
+        """names: of all ranks, for messages. All ranks must call it."""
+        self._names, self._rank = names, rank
+        self._peers = list(range(1, len(names))) if rank == 0 else [0]
+        self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))
+        self._ending, self._sending = threading.Event(), threading.Lock()
+        self._listeners = [threading.Thread(target=self._listen, args=(peer,), daemon=True) for peer in self._peers]
+        for thread in [*self._listeners, threading.Thread(target=self._beat, daemon=True)]:
+            thread.start()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Tell the other ranks that this process ends, and if by an error, by which."""
+        if error and not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
+            time.sleep(CAUSE_SECONDS)
+        self._ending.set()
+        self._send(f"{self._names[self._rank]} ended: {_sentence(error)}" if error else FINISHED)
+        for listener in self._listeners:  # a thread that wakes while Python shuts down aborts the process
+            listener.join(CAUSE_SECONDS)
+
+    def _beat(self) -> None:
+        while not self._ending.wait(HEARTBEAT_SECONDS):
+            self._send("")
+
+    def _send(self, text: str) -> None:
+        message = torch.tensor(list(text.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES, b"\0")), dtype=torch.uint8)
+        for peer in self._peers:
+            with self._sending, suppress(RuntimeError):  # the listener reports a dead peer
+                dist.send(message, peer, group=self._group)
+
+    def _listen(self, peer: int) -> None:
+        message = torch.zeros(MESSAGE_BYTES, dtype=torch.uint8)
+        text = ""
+        while not text:
+            try:
+                dist.recv(message, peer, group=self._group)
+            except RuntimeError:
+                text = f"{self._names[peer]} died: it was killed (out of memory?), or its machine is down."
+            else:
+                text = bytes(message.tolist()).rstrip(b"\0").decode("utf-8", "replace")
+        if text == FINISHED or self._ending.is_set():
+            return
+        self._send(text)  # from rank 0 to the others
+        print(f"transduce: {text}", file=sys.stderr, flush=True)
+        os._exit(1)  # the main thread may hang where no exception reaches it
+
+
+def _sentence(error: BaseException) -> str:
+    """What is wrong, on one line."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return "it was interrupted."
+    text = " ".join(str(error).split())
+    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
