@@ -47,8 +47,8 @@ def test_its_table_of_corpora_is_found(installed):
     assert (done.returncode, "multi30k" in done.stdout) == (0, True), done.stderr
 
 
-def test_its_phrasebook_speaks(installed):
-    code = "from transduce.wings.demo.phrasebook import split; print(split(3, 2, seed=1)[0][0].german)"
+def test_its_phrasebook_is_there(installed):
+    code = "from transduce.wings.phrasebook.examples import examples as e; print(next(e('train')), next(e('test')))"
     environment = os.environ | {"PYTHONPATH": str(installed)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True)

@@ -42,10 +42,10 @@ from transduce.tokens.spans import piece_spans
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-from transduce.wings.demo.phrasebook import sentences
 from transduce.wings.int8 import quantise
+from transduce.wings.phrasebook.examples import examples
 
-EXAMPLES = sentences(400, seed=3)
+EXAMPLES = list(examples("train", 400))
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=4, max_tokens=256)
 
 

@@ -36,13 +36,13 @@ from transduce.text.placeholders import intact
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.check_sentences import PHRASEBOOK
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
+from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},

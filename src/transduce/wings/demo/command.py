@@ -18,11 +18,9 @@ from transduce.system.errors import UserError
 from transduce.system.journal import duration, read_events, say
 
 if TYPE_CHECKING:
-    from transduce.wings.demo.phrasebook.pairs import Example
+    from transduce.wings.phrasebook.examples import Example
 
-TRAIN_SENTENCES, VALID_SENTENCES, TEST_SENTENCES = 40_000, 300, 500  # sentences
 MAX_SHOWN_SENTENCES = 8
-PHRASEBOOK_SEED = 1
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
@@ -38,33 +36,31 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
-    from transduce.wings.demo.phrasebook.sampling import split
+    from transduce.wings.phrasebook.examples import examples
 
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
     say("Generated English and German sentences. The test sentences have combinations of words that are not in the")
     say("training sentences, so memorising does not help.")
-    training, held_out = split(TRAIN_SENTENCES, VALID_SENTENCES + TEST_SENTENCES, seed=PHRASEBOOK_SEED)
     text.mkdir(parents=True, exist_ok=True)
-    parts = {"train": training, "valid": held_out[:VALID_SENTENCES], "test": held_out[VALID_SENTENCES:]}
-    for name, examples in parts.items():
-        _write(files[name], examples)
+    for part, names in files.items():
+        _write(names, examples(part))
     result = train(options, model)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    examples = result.metrics["test"]["examples"][:MAX_SHOWN_SENTENCES]
-    _print_table(examples)
+    test = result.metrics["test"]
+    _print_table(test["examples"][:MAX_SHOWN_SENTENCES])
     _report(out / "report.html", model, result.metrics)
-    bleu = next(score for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {TEST_SENTENCES} sentences with combinations of words not in training.")
+    bleu = next(score for score in test["scores"] if score["name"] == "BLEU")
+    print(f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with combinations of words not in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
     print("Next steps:")
     for purpose, command in next_steps(model):
         print(f"  {purpose}:\n    {command}")
 
 
-def _write(files: Sequence[str], examples: "Sequence[Example]") -> None:
+def _write(files: Sequence[str], examples: "Iterable[Example]") -> None:
     """Write a line-aligned file per language."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
