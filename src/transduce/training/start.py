@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from transduce.training.optimizer import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 TEXT_OPTIONS = "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"
+Fit = Callable[[float], Mapping[str, Any]]  # measured seconds of an update -> options for it
 
 
 def start(
@@ -36,6 +38,7 @@ def start(
     keep_optimizer: bool,
     device: torch.device,
     ranks: Ranks = ALONE,
+    fit: Fit | None = None,
 ) -> None:
     """Prepare everything that a training needs in `out`, and print what is about to happen; only rank 0 calls it."""
     clear(out)
@@ -60,6 +63,8 @@ def start(
         model.load_state_dict(origin.model.state_dict())
     say("Measuring memory and speed …")
     trial = try_batches(model, prepared.mixture, config, device, ranks)
+    if fit:
+        settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts.pairs, trial, fine_tuning=init is not None)
     config = settings.config()
     for line in announcement(prepared, settings, config, trial, device, ranks):
