@@ -209,8 +209,8 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
             assert [link.target for link in translation.links] == sorted(link.target for link in translation.links)
             for begin, end in linked:
                 assert translation.text[begin:end] == translation.text[begin:end].strip() != ""
-            if translation.text.strip() and text.strip():
-                assert linked
+            if any(map(str.isprintable, translation.text.strip())) and text.strip():
+                assert linked  # control characters are no words
 
 
 def without_links(translation):
