@@ -1,6 +1,6 @@
 """Word alignment by attention, compared with the phrasebook's: every layer, and the layer that the model uses.
 
-    python benchmarks/alignment.py MODEL [MODEL …] [--sentences 400]
+    PYTHONPATH=tools python benchmarks/alignment.py MODEL [MODEL …] [--sentences 400]
 
 MODEL translates English to German. Its attention is recorded while it is forced to write the phrasebook's German. All
 links of the phrasebook are sure, so the alignment error rate is 1 - F1. Each layer has the information, in nats, of its
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasebook import Example, stream, tokens
 from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
 from transduce.model.batch import make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
-from transduce.wings.demo.phrasebook import Example, stream, tokens
 
 Span = tuple[int, int]
 SEED = 77  # not that of the demo

@@ -71,7 +71,7 @@ def main() -> None:
     elif arguments.report:
         report(arguments.folder, arguments.report)
     else:
-        crawl = Crawl(arguments.folder / "sentences.json")
+        crawl = Crawl()
         vocabulary = learnt(crawl, arguments.folder)
         for make, sizes in ((from_text, arguments.text), (from_ids, arguments.tokens)):
             for pairs in sizes:

@@ -1,7 +1,6 @@
 """Any number of pairs that imitate a crawl, made of sentences of the phrasebook, as text or as ids."""
 
 import itertools
-import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
-from transduce.wings.demo.phrasebook import sampling
+from transduce.wings.phrasebook.examples import examples
 
 SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
 SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
@@ -23,12 +22,8 @@ SEED = 7
 class Crawl:
     """Any number of pairs, the same for the same seed; each is joined from a few translated parts."""
 
-    def __init__(self, kept: Path) -> None:
-        """kept: the file that keeps the sentences, because drawing them is slow."""
-        if not kept.exists():
-            drawn = sampling.sentences(SENTENCES, seed=1)
-            kept.write_text(json.dumps([(each.english, each.german) for each in drawn]), encoding="utf-8")
-        self.sentences: list[tuple[str, str]] = json.loads(kept.read_text(encoding="utf-8"))
+    def __init__(self) -> None:
+        self.sentences = [(each.english, each.german) for each in examples("train", SENTENCES)]
         numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
         draw, sounds = random.Random(1), [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
         names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))

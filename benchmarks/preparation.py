@@ -27,7 +27,7 @@ import sentencepiece
 
 from transduce.text.pairs import read_lines
 from transduce.tokens.tokenizer import JOINT
-from transduce.wings.demo.phrasebook.sampling import sentences
+from transduce.wings.phrasebook.examples import examples
 
 KNOWN = 100_000  # pairs that the vocabulary is learnt from
 JOINED = 20_000  # pairs that others are joined of
@@ -81,7 +81,7 @@ def texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The pairs of the files, or generated ones without end."""
     if files:
         yield from zip(*map(read_lines, files), strict=True)
-    known = [(example.english, example.german) for example in sentences(JOINED, seed=1)]
+    known = [(example.english, example.german) for example in examples("train", JOINED)]
     draw = random.Random(1)
     while True:
         (source, target), (source_too, target_too) = draw.choices(known, k=2)

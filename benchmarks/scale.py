@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from transduce.wings.demo import phrasebook
+from transduce.wings.phrasebook.examples import examples
 
 DRAWN = 20_000  # sentences of the phrasebook that lines are drawn from
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -54,7 +54,7 @@ def main() -> None:
 
 def drawn() -> Iterator[str]:
     """Lines without end, some blank, some joined of two sentences."""
-    known = [example.english for example in phrasebook.sentences(DRAWN, seed=1)]
+    known = [example.english for example in examples("train", DRAWN)]
     draw = random.Random(1)
     while True:
         chance = draw.random()

@@ -10,7 +10,7 @@ import pytest
 
 from servers import TRAINING, serving
 from transduce import cli
-from transduce.wings.demo.phrasebook.sampling import split
+from transduce.wings.phrasebook.examples import examples
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "translation-memory.md"
 UNIT = '<tu><tuv xml:lang="en-US"><seg>{}</seg></tuv><tuv xml:lang="de-DE"><seg>{}</seg></tuv></tu>'
@@ -20,7 +20,7 @@ PO = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid
 
 def write_inputs() -> None:
     """The files that the guide takes for granted."""
-    memory, test = split(600, 20, seed=1)
+    memory, test = (list(examples(part, count)) for part, count in (("train", 600), ("test", 20)))
     units = (UNIT.format(escape(example.english), escape(example.german)) for example in memory)
     Path("memory.tmx").write_text(TMX.format("\n".join(units)), encoding="utf-8")
     for code, texts in ("en", [example.english for example in test]), ("de", [example.german for example in test]):

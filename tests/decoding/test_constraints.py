@@ -24,7 +24,7 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-from transduce.wings.demo.phrasebook import sentences
+from transduce.wings.phrasebook.examples import examples
 from transduce.wings.terms.constraints import ConstraintSelector
 from transduce.wings.terms.glossary import (
     Constraint,
@@ -36,7 +36,7 @@ from transduce.wings.terms.glossary import (
     word_boundaries,
 )
 
-EXAMPLES = sentences(300, seed=5)
+EXAMPLES = list(examples("train", 300))
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=8, max_tokens=256)
 ODD = ["漢字", "かな", "„Hut“", "e\u0301t", "ß", "Haus-Tür", ".", "😀", "3,5 kg", "a\u2581b", "\u00a0x".strip(), "กา"]
 

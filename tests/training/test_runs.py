@@ -129,6 +129,23 @@ def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
     assert sources["model.vocab_size"] == "inherited from the model"
 
 
+def test_what_fits_the_pace_of_the_machine_is_decided_once(place, tmp_path):
+    """The caller's choice comes from the trial; an option that is given wins, and a later start keeps both."""
+    paces = []
+
+    def fit(seconds: float) -> dict[str, int]:
+        paces.append(seconds)
+        return {"train.steps": 6, "train.warmup": 3}
+
+    given = {name: value for name, value in options(place).items() if name != "train.steps"}
+    assert train(given, tmp_path, fit=fit, stop=lambda: True).reason == "interrupted"
+    result = train(given, tmp_path, fit=fit)
+    config = model_folder.read_config(tmp_path)
+    assert len(paces) == 1 and 0 < paces[0] < math.inf
+    assert result.metrics["training"]["steps"] == config.train.steps == 6
+    assert (config.train.warmup, config.sources["train.steps"]) == (OPTIONS["train.warmup"], "trial")
+
+
 def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path, capsys):
     """As an older transduce wrote it, with NaN in its metrics."""
     old, again = tmp_path / "old", tmp_path / "again"

@@ -23,7 +23,7 @@ from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
-from transduce.training.start import start
+from transduce.training.start import Fit, start
 
 REASON_LINES: dict[Reason, str] = {
     "steps": "Training is finished: all updates are made (train.steps)",
@@ -50,13 +50,15 @@ def train(
     device: torch.device | None = None,
     tensorboard: bool = False,
     stop: Callable[[], bool] | None = None,
+    fit: Fit | None = None,
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
     options: by dotted name, possibly with their sources (`Settings`); the size of the corpus decides the others.
     init: a model folder to continue from, with its tokenizer and shape; keep_optimizer: with weights and optimizer
-    state of its newest checkpoint. stop: called before every update; True saves and stops. Raises UserError for what
-    can't be trained.
+    state of its newest checkpoint. stop: called before every update; True saves and stops. fit: called at the first
+    start with the measured seconds of an update; returns options, which hold where the user set none. Raises UserError
+    for what can't be trained.
     """
     keep_memory()
     keep_few_kernels()
@@ -66,7 +68,7 @@ def train(
         if not ranks.first:
             return follow(settings, out, device, ranks, stop)
         with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
-            return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop)
+            return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop, fit)
 
 
 def lead(
@@ -78,6 +80,7 @@ def lead(
     ranks: Ranks,
     tensorboard: bool,
     stop: Callable[[], bool] | None,
+    fit: Fit | None,
 ) -> Result:
     """The training on rank 0, or in a single process: it writes everything."""
     if init and out.exists() and init.resolve() == out.resolve():
@@ -99,7 +102,7 @@ def lead(
     with phase("start", whole=True):
         test = read_test(going.config if going else settings.config())
         if not is_begun:
-            start(settings, out, init, keep_optimizer, device, ranks)
+            start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
     assert going
     ranks.agree(to_toml(going.config))

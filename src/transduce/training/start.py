@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ INHERITED = (  # from the model that training continues from, unless the user ch
     *("model.", "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"),
     *VOCABULARY_OPTIONS,
 )
+Fit = Callable[[float], Mapping[str, Any]]  # measured seconds of an update -> options for it
 
 
 def start(
@@ -39,6 +41,7 @@ def start(
     keep_optimizer: bool,
     device: torch.device,
     ranks: Ranks = ALONE,
+    fit: Fit | None = None,
 ) -> None:
     """Prepare everything that a training needs in `out`, and print what is about to happen; only rank 0 calls it."""
     clear(out)
@@ -65,6 +68,8 @@ def start(
         model.load_state_dict(origin.model.state_dict())
     say("Measuring memory and speed …")
     trial = try_batches(model, prepared.mixture, config, device, ranks)
+    if fit:
+        settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts.pairs, trial, fine_tuning=init is not None)
     config = settings.config()
     for line in announcement(prepared, settings, config, trial, device, ranks):

@@ -50,10 +50,10 @@ from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import REQUIREMENT, _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
-from transduce.wings.demo.phrasebook.sampling import sentences as phrasebook_sentences
 from transduce.wings.export.exporting import export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.inline.numbers import numbers_disagree
+from transduce.wings.phrasebook.examples import examples
 from transduce.wings.rules.misalignment import (
     MAX_SHIFT_LINES,
     SHIFT_COST_NATS,
@@ -87,7 +87,7 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in phrasebook_sentences(3000, seed=1)]
+    choice, parts = random.Random(1), [(each.english, each.german) for each in examples("train", 3000)]
     drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
     different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
     return list(different)[:1500]

@@ -34,7 +34,6 @@ from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.check_sentences import PHRASEBOOK
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
@@ -43,6 +42,7 @@ from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
 from transduce.wings.inline.placeholders import intact
+from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},

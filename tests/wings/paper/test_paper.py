@@ -22,9 +22,9 @@ from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, model_class
 from transduce.system.errors import UserError
 from transduce.training.update import forward
-from transduce.wings.demo.phrasebook.sampling import sentences
 from transduce.wings.paper import experiments, figures, layers, table1, table2, table3
 from transduce.wings.paper.experiments import Figure, resolved
+from transduce.wings.phrasebook.examples import examples
 
 # -- table 1 ----------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ def test_the_shape_of_bytenet():
 
 
 def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys):
-    trees = "".join(f"{example.tree}\n" for example in sentences(40, seed=5))
+    trees = "".join(f"{example.tree}\n" for example in examples("train", 40))
     (tmp_path / "some.mrg").write_text(trees)
     (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
     tiny = ["train.steps=2", "train.threads=1", "model.num_encoder_layers=1", "model.num_decoder_layers=1"]
@@ -502,7 +502,7 @@ def test_the_papers_recipes_take_their_first_steps(name, tmp_path, capsys):
         pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
         files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
     else:
-        (tmp_path / "trees.mrg").write_text("".join(f"{example.tree}\n" for example in sentences(40, seed=5)))
+        (tmp_path / "trees.mrg").write_text("".join(f"{example.tree}\n" for example in examples("train", 40)))
         files = ["--train", tmp_path / "trees.mrg", "--valid", tmp_path / "trees.mrg", "decode.beam_size=1"]
     more = ["train.steps=2", "train.precision=float32", "data.vocab_size=400", "train.save_every=1"]
     status, _, said = run(capsys, "train", name, "--out", tmp_path / "model", *files, *more)

@@ -17,7 +17,6 @@ from transduce.decoding.beam import beam_search
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.training.run import train
-from transduce.wings.demo.phrasebook.sampling import sentences
 from transduce.wings.parsing.parser import Parser
 from transduce.wings.parsing.trees import (
     delinearise,
@@ -29,6 +28,7 @@ from transduce.wings.parsing.trees import (
     without_marks,
 )
 from transduce.wings.parsing.well_formed import WellFormed, kinds_of
+from transduce.wings.phrasebook.examples import examples
 
 PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-", "▁0)", "▁1)"]
 MARKED = ["0)", "1)"]
@@ -118,8 +118,8 @@ SHAPE = {
 def place(tmp_path_factory) -> Path:
     """trees.mrg, a few of the phrasebook's, and a model that has hardly learnt from them."""
     folder = tmp_path_factory.mktemp("parsing")
-    examples = sentences(60, seed=3)
-    (folder / "trees.mrg").write_text("".join(f"( {each.tree} )\n" for each in examples), encoding="utf-8")
+    trees = (f"( {example.tree} )\n" for example in examples("train", 60))
+    (folder / "trees.mrg").write_text("".join(trees), encoding="utf-8")
     files = {"data.corpora": [{"files": [str(folder / "trees.mrg")]}], "data.valid": (str(folder / "trees.mrg"),)}
     train(SHAPE | files, folder / "model")
     return folder

@@ -18,7 +18,6 @@ from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.system.journal import say
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.check_sentences import held_out
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
     CHECK_FILE,
@@ -30,6 +29,7 @@ from transduce.wings.ct2.engine import (
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import refuse_config
+from transduce.wings.phrasebook.examples import held_out
 
 CHECK_SENTENCES = 128
 TOLERANCE = 0.05  # length-penalised log-probability by our model, on average: what its translations may be worse by

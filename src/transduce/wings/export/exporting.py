@@ -11,11 +11,11 @@ from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair
-from transduce.wings.check_sentences import held_out
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.card import card
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.formats import Format, refuse
+from transduce.wings.phrasebook.examples import held_out
 
 FLOAT32 = "float32"
 

@@ -13,10 +13,10 @@ from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.check_sentences import phrases
 from transduce.wings.export import huggingface
 from transduce.wings.export.marian_reader import Marian, read
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity
+from transduce.wings.phrasebook.examples import phrases
 
 
 class Imported(NamedTuple):

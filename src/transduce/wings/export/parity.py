@@ -19,7 +19,7 @@ from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
-from transduce.wings.check_sentences import PHRASEBOOK
+from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000  # compared
 MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # of a source; more of its translation than of it: together below 512

@@ -11,12 +11,12 @@ from transduce.decoding.loading import load_models
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text
 from transduce.system.journal import say
-from transduce.wings.demo.phrasebook.sampling import split
 from transduce.wings.paper.experiments import FILE_OPTIONS, Experiment, cached, figure, results
 from transduce.wings.paper.tables import Table
 from transduce.wings.parsing.evalb import COLLINS
 from transduce.wings.parsing.parser import Parser, measure
-from transduce.wings.parsing.trees import parse_trees, read_trees
+from transduce.wings.parsing.trees import read_trees
+from transduce.wings.phrasebook.examples import examples
 
 TABLE4_HEADINGS = (
     "parser",
@@ -29,7 +29,7 @@ TABLE4_HEADINGS = (
     "F1, all trees",
     "changed",
 )
-TRAIN_TREES, VALID_TREES, TEST_TREES = 20_000, 300, 500  # of the phrasebook
+TRAIN_TREES = 20_000  # of the phrasebook
 SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree
 RECIPE_TREES = 18_951  # number of trees for which the recipe sets its updates
 SCORES_FILE = ".brackets.json"
@@ -164,13 +164,11 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
 
 def _phrasebook(folder: Path) -> dict[str, str]:
     """Write the phrasebook's trees; test sentences have combinations of words that are not in training."""
-    training, held_out = split(TRAIN_TREES, VALID_TREES + TEST_TREES, seed=1)
-    parts = {"train": training, "valid": held_out[:VALID_TREES], "test": held_out[VALID_TREES:]}
     files = {}
-    for name, examples in parts.items():
-        files[name] = str(folder / f"phrasebook.{name}.mrg")
-        trees = (next(parse_trees([example.tree]))[0] for example in examples)
-        write_text(Path(files[name]), "".join(f"{tree}\n" for tree in trees))
+    for part in ("train", "valid", "test"):
+        files[part] = str(folder / f"phrasebook.{part}.mrg")
+        trees = (example.tree for example in examples(part, TRAIN_TREES))
+        write_text(Path(files[part]), "".join(f"{tree}\n" for tree in trees))
     return files
 
 

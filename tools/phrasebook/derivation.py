@@ -5,7 +5,7 @@ Fields hold English names of the lexicon and the grammar; properties hold what b
 
 from typing import NamedTuple
 
-from transduce.wings.demo.phrasebook.lexicon import ER, NOUNS, POSSESSIVES, PRONOUNS, VERBS, WIR, Verb
+from phrasebook.lexicon import ER, NOUNS, POSSESSIVES, PRONOUNS, VERBS, WIR, Verb
 
 QUANTIFIERS = ("every", "no", "all", "some", "many")
 DEFINITE = ("the", "this", "these", "every", "all", *POSSESSIVES)

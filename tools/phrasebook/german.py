@@ -7,10 +7,10 @@ requires is the position of the finite verb.
 from collections.abc import Iterator, Sequence
 from enum import IntEnum, auto
 
-from transduce.wings.demo.phrasebook import inflection, lexicon
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
-from transduce.wings.demo.phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
-from transduce.wings.demo.phrasebook.lexicon import ACCUSATIVE, DATIVE, ER, GENITIVE, NOMINATIVE, PRONOUNS
+from phrasebook import inflection, lexicon
+from phrasebook.derivation import Clause, NounPhrase
+from phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
+from phrasebook.lexicon import ACCUSATIVE, DATIVE, ER, GENITIVE, NOMINATIVE, PRONOUNS
 
 EARLY = (
     "mich",

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from transduce.wings.demo.phrasebook import lexicon
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
-from transduce.wings.demo.phrasebook.grammar import FRAMES, NOUN_PHRASES, TENSES, Part, Tree, Word, grow, grow_one, leaf
-from transduce.wings.demo.phrasebook.lexicon import ER, NOUNS, NUMERALS, POSSESSIVES, PRONOUNS, VERBS
+from phrasebook import lexicon
+from phrasebook.derivation import Clause, NounPhrase
+from phrasebook.grammar import FRAMES, NOUN_PHRASES, TENSES, Part, Tree, Word, grow, grow_one, leaf
+from phrasebook.lexicon import ER, NOUNS, NUMERALS, POSSESSIVES, PRONOUNS, VERBS
 
 FINITE_FORMS = {  # by person; other verbs have one form, or a third person in -s
     "be": ("am", "are", "is", "are"),

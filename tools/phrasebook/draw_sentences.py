@@ -4,13 +4,13 @@ import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sentence
-from transduce.wings.demo.phrasebook.draw_clauses import REPORTING, draw_clause, draw_core, modify, tenses_of, verbs_of
-from transduce.wings.demo.phrasebook.draw_phrases import Dice
-from transduce.wings.demo.phrasebook.draw_two_clauses import draw_two_clauses
-from transduce.wings.demo.phrasebook.grammar import SENTENCE_RULES
-from transduce.wings.demo.phrasebook.lexicon import NOUNS, TIMES, VERBS
-from transduce.wings.demo.phrasebook.sense import is_sound
+from phrasebook.derivation import Clause, NounPhrase, Sentence
+from phrasebook.draw_clauses import REPORTING, draw_clause, draw_core, modify, tenses_of, verbs_of
+from phrasebook.draw_phrases import Dice
+from phrasebook.draw_two_clauses import draw_two_clauses
+from phrasebook.grammar import SENTENCE_RULES
+from phrasebook.lexicon import NOUNS, TIMES, VERBS
+from phrasebook.sense import is_sound
 
 RULE_NAMES = list(SENTENCE_RULES)
 RULE_WEIGHTS = list(itertools.accumulate(rule.weight for rule in SENTENCE_RULES.values()))

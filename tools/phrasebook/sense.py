@@ -1,8 +1,8 @@
 """Checks that a clause makes sense: nobody sees himself, or builds the same house every day."""
 
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
-from transduce.wings.demo.phrasebook.grammar import TENSES
-from transduce.wings.demo.phrasebook.lexicon import ACCUSATIVE, NOUNS, NUMERALS, PRONOUNS, adjectives_of
+from phrasebook.derivation import Clause, NounPhrase
+from phrasebook.grammar import TENSES
+from phrasebook.lexicon import ACCUSATIVE, NOUNS, NUMERALS, PRONOUNS, adjectives_of
 
 
 def is_sound(clause: Clause) -> bool:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from transduce.wings.demo.phrasebook import english, german
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sentence
-from transduce.wings.demo.phrasebook.grammar import SENTENCE_RULES, Part, Tree, Word, grow, grow_one, line
-from transduce.wings.demo.phrasebook.lexicon import NOUNS, TIMES
+from phrasebook import english, german
+from phrasebook.derivation import Clause, NounPhrase, Sentence
+from phrasebook.grammar import SENTENCE_RULES, Part, Tree, Word, grow, grow_one, line
+from phrasebook.lexicon import NOUNS, TIMES
 
 CONTRACTIONS = {
     ("in", "dem"): "im",

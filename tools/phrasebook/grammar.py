@@ -9,7 +9,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -58,8 +58,7 @@ class Tense(NamedTuple):
 
 def read(file: str) -> dict[str, Any]:
     """Read a TOML file of this folder."""
-    folder = resources.files("transduce.wings.demo.phrasebook")
-    return tomllib.loads(folder.joinpath(file).read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
 
 
 _TABLES = read("grammar.toml")

@@ -4,8 +4,8 @@ import functools
 import itertools
 import random
 
-from transduce.wings.demo.phrasebook import lexicon
-from transduce.wings.demo.phrasebook.derivation import NounPhrase
+from phrasebook import lexicon
+from phrasebook.derivation import NounPhrase
 
 OWNED = {"thing", "clothing", "private", "pet", "house", "mail"}
 WITH_PARTS = frozenset({"owner", "house", "castle"})

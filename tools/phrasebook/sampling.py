@@ -9,10 +9,10 @@ import hashlib
 import itertools
 from collections.abc import Iterator
 
-from transduce.wings.demo.phrasebook.draw_phrases import Dice
-from transduce.wings.demo.phrasebook.draw_sentences import draw_sentence
-from transduce.wings.demo.phrasebook.lexicon import NOUNS, VERBS, members, uses
-from transduce.wings.demo.phrasebook.pairs import Example, build, tokens
+from phrasebook.draw_phrases import Dice
+from phrasebook.draw_sentences import draw_sentence
+from phrasebook.lexicon import NOUNS, VERBS, members, uses
+from phrasebook.pairs import Example, build, tokens
 
 WITHHELD_SHARE = 0.07  # of all combinations
 MIN_PARTNERS = 6  # nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training

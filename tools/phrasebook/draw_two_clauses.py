@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
-from transduce.wings.demo.phrasebook.draw_clauses import draw_clause, known, verbs_of
-from transduce.wings.demo.phrasebook.draw_phrases import Dice, draw_noun_phrase, draw_pronoun
-from transduce.wings.demo.phrasebook.lexicon import ADJECTIVES, NOUNS, VERBS
+from phrasebook.derivation import Clause, NounPhrase
+from phrasebook.draw_clauses import draw_clause, known, verbs_of
+from phrasebook.draw_phrases import Dice, draw_noun_phrase, draw_pronoun
+from phrasebook.lexicon import ADJECTIVES, NOUNS, VERBS
 
 ADULTS = frozenset({"adult"})
 FEELINGS = [name for name, adjective in ADJECTIVES.items() if adjective.reactions]

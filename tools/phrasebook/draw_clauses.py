@@ -4,11 +4,11 @@ import functools
 import itertools
 from collections.abc import Collection, Sequence
 
-from transduce.wings.demo.phrasebook import lexicon
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase
-from transduce.wings.demo.phrasebook.draw_phrases import Dice, draw_counted, draw_noun_phrase
-from transduce.wings.demo.phrasebook.grammar import TENSES
-from transduce.wings.demo.phrasebook.sense import is_sound
+from phrasebook import lexicon
+from phrasebook.derivation import Clause, NounPhrase
+from phrasebook.draw_phrases import Dice, draw_counted, draw_noun_phrase
+from phrasebook.grammar import TENSES
+from phrasebook.sense import is_sound
 
 REPORTING = ("that", "whether", "infinitive")
 RARE_FRAMES = (*REPORTING, "dropped_preposition", "adverb_prepositional", "posture", "placing", "weather")

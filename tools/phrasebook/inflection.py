@@ -6,7 +6,7 @@ Gender is m, f, n, or p for plurals. Tuples are in the order of the cases.
 import functools
 import re
 
-from transduce.wings.demo.phrasebook.lexicon import (
+from phrasebook.lexicon import (
     ACCUSATIVE,
     ADJECTIVES,
     DATIVE,

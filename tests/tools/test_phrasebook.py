@@ -1,13 +1,15 @@
-"""The embedded language: its sentences, trees, alignments and hold-out, and German by hand."""
+"""The generator of the phrasebook: its sentences, trees, alignments and hold-out, and German by hand."""
 
+import bz2
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
 
-from transduce.wings.demo import phrasebook
-from transduce.wings.demo.phrasebook import (
+import phrasebook
+import write_phrasebook
+from phrasebook import (
     Clause,
     Example,
     NounPhrase,
@@ -21,8 +23,9 @@ from transduce.wings.demo.phrasebook import (
     tokens,
     withheld,
 )
-from transduce.wings.demo.phrasebook.draw_clauses import tenses_of
-from transduce.wings.demo.phrasebook.lexicon import NOUNS, PEOPLE, TIMES, VERBS, adjectives_of, members
+from phrasebook.draw_clauses import tenses_of
+from phrasebook.lexicon import NOUNS, PEOPLE, TIMES, VERBS, adjectives_of, members
+from transduce.wings.phrasebook import examples
 
 I, YOU, HE, SHE, WE, THEY = (NounPhrase(head) for head in ("I", "you", "he", "she", "we", "they"))  # noqa: E741
 
@@ -268,8 +271,8 @@ def sample() -> list[Example]:
 
 
 @pytest.fixture(scope="module")
-def halves() -> tuple[list[Example], list[Example]]:
-    return split(15_000, 2000, seed=3)
+def shipped() -> dict[str, list[examples.Example]]:
+    return {part: list(examples.examples(part)) for part in ("train", "valid", "test")}
 
 
 @pytest.mark.parametrize(("derivation", "english", "german"), BY_HAND)
@@ -388,9 +391,9 @@ def test_alignment_covers_every_content_word(sample: list[Example]) -> None:
         assert nouns <= {j for _, j in example.alignment}, (example.english, example.german)
 
 
-def test_translation_is_a_function(halves: tuple[list[Example], list[Example]]) -> None:
+def test_translation_is_a_function(shipped: dict[str, list[examples.Example]], sample: list[Example]) -> None:
     german: dict[str, str] = {}
-    for example in halves[0] + halves[1] + sentences(3000, seed=21):
+    for example in [*shipped["train"], *shipped["valid"], *shipped["test"], *sample]:
         assert german.setdefault(example.english, example.german) == example.german
 
 
@@ -403,9 +406,9 @@ def test_spelling(sample: list[Example]) -> None:
         assert len(tokens(example.english)) <= phrasebook.MAX_SENTENCE_TOKENS
 
 
-def test_withheld_combinations_are_never_in_training(halves: tuple[list[Example], list[Example]]) -> None:
-    train, held_out = halves
-    assert (len(train), len(held_out)) == (15_000, 2000)
+def test_withheld_combinations_are_never_in_training() -> None:
+    train, held_out = split(3000, 400, seed=3)
+    assert (len(train), len(held_out)) == (3000, 400)
     assert not any(withheld(pair) for example in train for pair in example.combinations)
     assert all(any(map(withheld, example.combinations)) for example in held_out)
     assert {example.english for example in train}.isdisjoint(example.english for example in held_out)
@@ -413,8 +416,8 @@ def test_withheld_combinations_are_never_in_training(halves: tuple[list[Example]
     assert 0.05 < sum(map(withheld, pairs)) / len(pairs) < 0.10
 
 
-def test_every_word_is_known_from_training(halves: tuple[list[Example], list[Example]]) -> None:
-    train, held_out = halves
+def test_every_word_is_known_from_training(shipped: dict[str, list[examples.Example]]) -> None:
+    train, held_out = shipped["train"], shipped["valid"] + shipped["test"]
     seen = {word for example in train for word in tokens(example.german)}
     words = [word for example in held_out for word in tokens(example.german)]
     assert sum(word not in seen for word in words) < 0.004 * len(words)  # rare inflections of known words
@@ -467,5 +470,14 @@ def test_size() -> None:
     assert distinct_sentences() >= 10**7
 
 
-def test_public_names() -> None:
-    assert all(hasattr(phrasebook, name) for name in phrasebook.__all__)
+def test_the_package_begins_with_what_is_generated() -> None:
+    train, held_out = split(300, 30, seed=write_phrasebook.SEED)
+    for part, expected in (("train", train), ("valid", held_out)):
+        found = [tuple(example) for example in examples.examples(part, len(expected))]
+        assert found == [(example.english, example.german, example.tree) for example in expected]
+
+
+@pytest.mark.slow
+def test_the_package_has_exactly_what_is_generated() -> None:
+    for part, text in write_phrasebook.texts().items():
+        assert bz2.decompress((write_phrasebook.FOLDER / f"{part}.tsv.bz2").read_bytes()).decode() == text

@@ -9,9 +9,9 @@ holds out those with withheld combinations of words.
 Every English sentence has exactly one German translation ("you" is always `du`).
 """
 
-from transduce.wings.demo.phrasebook.derivation import Clause, NounPhrase, Sentence
-from transduce.wings.demo.phrasebook.pairs import Example, build, tokens
-from transduce.wings.demo.phrasebook.sampling import MAX_SENTENCE_TOKENS, sentences, split, stream, withheld
+from phrasebook.derivation import Clause, NounPhrase, Sentence
+from phrasebook.pairs import Example, build, tokens
+from phrasebook.sampling import MAX_SENTENCE_TOKENS, sentences, split, stream, withheld
 
 __all__ = [
     "MAX_SENTENCE_TOKENS",

@@ -1,0 +1,50 @@
+"""The examples of the phrasebook, which `tools/write_phrasebook.py` generated, and pairs to compare engines on.
+
+Examples of the validation and test sets have combinations of words that no training example has.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce import model_folder
+from transduce.preparation.prepared import VALID_FILE
+from transduce.text.pairs import Origin, Pair, read_pairs
+from transduce.text.plain import read_lines
+
+PHRASEBOOK = "the phrasebook"
+LEAF = re.compile(r" ([^ ()]+)\)")  # of a tree in brackets
+NO_SPACE_BEFORE = re.compile(r" ([.,?!]|'s\b)")
+
+
+class Example(NamedTuple):
+    """An English sentence, its German translation, and its tree in Penn Treebank brackets."""
+
+    english: str
+    german: str
+    tree: str
+
+
+def examples(part: str, count: int | None = None) -> Iterator[Example]:
+    """Up to `count` examples of a part: train (40,000), valid (300) or test (500)."""
+    for line in islice(read_lines(str(Path(__file__).with_name(f"{part}.tsv.bz2"))), count):
+        tree, german = line.split("\t")
+        yield Example(NO_SPACE_BEFORE.sub(r"\1", " ".join(LEAF.findall(tree))), german, tree)
+
+
+def held_out(folder: Path, count: int) -> list[Pair]:
+    """Pairs that a model's training held out; where they are gone, pairs of the phrasebook."""
+    file = folder / model_folder.DATA / VALID_FILE
+    if file.is_file() and file.stat().st_size:
+        return list(islice(read_pairs([str(file)]), count))
+    return phrases(count)
+
+
+def phrases(count: int) -> list[Pair]:
+    """The first training examples of the phrasebook as pairs, English to German."""
+    return [
+        Pair(example.english, example.german, Origin(PHRASEBOOK, line))
+        for line, example in enumerate(examples("train", count), 1)
+    ]
