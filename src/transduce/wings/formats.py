@@ -54,12 +54,11 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     """The same for the model of a folder with its tokenizer."""
     if config.data.symbols and makes_trees(folder):
-        return Refusal("it makes trees, by a search of its own: `transduce parse`")
+        return Refusal("it makes trees, which need a search of their own")
     if refusal := refuse_config(form, config):
         return refusal
-    if form == "argos" and not (folder / JOINT_VOCABULARY).exists():
-        reason = f"it has one SentencePiece model for both sides, and {folder / JOINT_VOCABULARY} is missing"
-        return Refusal(reason)
+    if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
+        return Refusal(f"it has one SentencePiece model for both sides, and {vocabulary} is missing")
     return None
 
 

@@ -14,7 +14,7 @@ from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
-from transduce.wings.corpora.doctor.fact import Fact
+from transduce.wings.corpora.doctor.machine import Fact
 from transduce.wings.formats import formats, refuse
 
 

@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from transduce.system.machine import cores
-from transduce.wings.corpora.doctor.fact import Fact
 
 GIB = 1 << 30
 MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
@@ -33,12 +33,23 @@ REQUIREMENT = re.compile(
 )
 
 
+class Fact(NamedTuple):
+    """A checked property of a machine or a folder, and the command or advice that improves it, if any."""
+
+    what: str
+    state: Literal["good", "lacking", "damaged"]
+    says: str
+    mend: str = ""
+
+
 def machine_facts(folder: Path) -> Iterator[Fact]:
     """The facts about this machine; folder: a folder on the disk to check."""
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads may be used")
-    yield from _memory()
+    if total := _memory_bytes():
+        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
+        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
     free = shutil.disk_usage(folder).free
     mend = "free some space, or write elsewhere" if free < MIN_DISK_BYTES else ""
     yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
@@ -56,25 +67,14 @@ def _torch() -> Iterator[Fact]:
             yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
     elif any(Path("/dev").glob("nvidia[0-9]*")):
         why = "was built without CUDA" if torch.version.cuda is None else f"has CUDA {torch.version.cuda}"
-        yield Fact(
-            "GPU",
-            "lacking",
-            f"there is one, but torch can't use it: it {why}",
-            "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/",
-        )
+        mend = "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/"
+        yield Fact("GPU", "lacking", f"there is one, but torch can't use it: it {why}", mend)
     else:
         yield Fact("GPU", "good", "none; small models train on the CPU")
 
 
-def _memory() -> Iterator[Fact]:
-    """The memory of the machine, or the limit of its container."""
-    total = _memory_bytes()
-    if total:
-        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
-        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
-
-
 def _memory_bytes() -> int:
+    """The memory of the machine, or the limit of its container; 0: unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

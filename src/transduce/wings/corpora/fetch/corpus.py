@@ -48,12 +48,12 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
-            raise UserError(f"--out {out} exists already. Name a new folder.") from None
+            raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
         return None
     except (ValueError, LookupError, TypeError):
         raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out}, and it is fetched again.") from None
     if corpus != name:
-        raise UserError(f"--out {out} holds {corpus}; name another folder for {name}.")
+        raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
     verify(out)
     _clear(out)
     return fetched
