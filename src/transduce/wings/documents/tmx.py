@@ -193,11 +193,8 @@ def _language(variant: Element) -> str:
 def _spelling(units: Sequence[_Memory], target: str) -> str:
     """The target language as the file writes it, perhaps with a region."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
-    for distance in (0, 1):
-        for language in languages:
-            if language_distance(language_code(language), language_code(target)) == distance:
-                return language
-    return target
+    distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
+    return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
 
 
 def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
