@@ -3,8 +3,8 @@
 import codecs
 import re
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from transduce.text.formats import DocumentFile
 from transduce.text.placeholders import is_text, mask
@@ -104,7 +104,8 @@ def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | Non
     for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
         value, first = tag[begin:end], piece.begin + begin
         if is_text(mask(value, markup=True)):
-            line, write, whole = bisect_left(line_ends, first) + 1, _writer(tag[begin - 1]), (piece.begin, piece.end)
+            write = partial(_write_value, tag[begin - 1])
+            line, whole = bisect_left(line_ends, first) + 1, (piece.begin, piece.end)
             slots.append(Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole))
     return slots
 
@@ -118,13 +119,9 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
     return SPOKEN
 
 
-def _writer(quote: str) -> Callable[[str], str]:
-    """Writes the value of an attribute that this character precedes; a value without quotes gets them."""
-
-    def write(translation: str) -> str:
-        if quote == "'":
-            return translation.replace("'", "&#39;")
-        escaped = translation.replace('"', "&quot;")
-        return escaped if quote == '"' else f'"{escaped}"'
-
-    return write
+def _write_value(quote: str, translation: str) -> str:
+    """The value of an attribute that this character precedes; a value without quotes gets them."""
+    if quote == "'":
+        return translation.replace("'", "&#39;")
+    escaped = translation.replace('"', "&quot;")
+    return escaped if quote == '"' else f'"{escaped}"'

@@ -34,7 +34,7 @@ MAX_LANGUAGES_NAMED = 8  # in a message
 FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
 FORMATTING_ELEMENT = re.compile(rf"<({FORMATTING}){XML_ATTRIBUTES}(?:(?<=/)>|>[^<]*+</\1\s*+>)")  # an innermost one
 OTHER_TAG = re.compile(rf"</?+(?!{FORMATTING}){XML_ATTRIBUTES}>")
-NO_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
+NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 FORMATTING_MARK = "\0"  # which no XML holds
 
 
@@ -112,7 +112,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
-        raw = NO_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
+        raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
         raw = FORMATTING_ELEMENT.sub(FORMATTING_MARK, raw)
         count = raw.count("<")
         while count:  # formatting in formatting, from the innermost on

@@ -90,17 +90,14 @@ def _size(corpus: Corpus) -> str:
 
 def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
     """Print what is about to be downloaded."""
-    print_table(
-        [
-            ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
-            ("licence", corpus.licence),
-            *([("homepage", corpus.homepage)] if corpus.homepage else []),
-            *([("cite", corpus.cite)] if corpus.cite else []),
-            ("download", _size(corpus)),
-            *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
-            *([("to", f"{out}, through {downloads or f'{out}.downloads'}")] if out else []),
-        ]
-    )
+    rows = [
+        ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
+        *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
+        ("download", _size(corpus)),
+        *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
+        ("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""),
+    ]
+    print_table([row for row in rows if row[1]])
 
 
 def _print_fetched(fetched: "Fetched") -> None:

@@ -204,13 +204,14 @@ def _check(wanted: Download, path: Path) -> None:
     if not expected or (actual := digest(path, algorithm)) == expected:
         return
     with path.open("rb") as file:
-        is_page = file.read(256).lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    size = path.stat().st_size
+        content = file.read(256).lstrip().lower()
+    size, hint = path.stat().st_size, "fetch it again, or check what has changed."
+    if content.startswith((b"<!doctype html", b"<html")):
+        hint = "it is a web page: does a proxy ask for a login?"
     path.unlink()
-    page, other = "it is a web page: does a proxy ask for a login?", "fetch it again, or check what has changed."
     raise UserError(
         f"{wanted.url} is not the file of the table: its {algorithm} is {actual} instead of {expected} "
-        f"({size:,} bytes, removed); {page if is_page else other}"
+        f"({size:,} bytes, removed); {hint}"
     )
 
 

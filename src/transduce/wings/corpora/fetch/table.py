@@ -94,17 +94,8 @@ class Entry(NamedTuple):
     name: str
     facts: Mapping[str, Any]
     splits: Mapping[str, list[dict[str, Any]]]
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The language pairs, each available in both directions; empty: any pair."""
-        languages = self.facts["languages"]
-        return [] if languages == "any" else [_pair(text, self.name) for text in languages]
-
-    @property
-    def catalogue(self) -> str:
-        """For a collection, the address that lists its versions."""
-        return str(self.facts.get("catalogue", ""))
+    pairs: list[tuple[str, str]]  # of languages, each available in both directions; empty: any pair
+    catalogue: str  # of a collection: the address that lists its versions
 
     @property
     def pattern(self) -> str:
@@ -215,7 +206,8 @@ def _entry(name: str, content: Any, file: str) -> Entry:
             raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")
         for part in parts:
             _check_values(part, PART_KEYS, ("url",), (*URL_PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
-    return Entry(name, facts, splits)
+    pairs = [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]
+    return Entry(name, facts, splits, pairs, facts.get("catalogue", ""))
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
