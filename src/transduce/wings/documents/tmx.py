@@ -24,7 +24,6 @@ from transduce.wings.documents.xml import (
     Unit,
     UnitReader,
     decode_xml,
-    decode_xml_pieces,
     indentation,
     without_illegal,
 )
@@ -70,7 +69,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
         )
     wanted = language_code(source), language_code(target)
     is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
-    for unit in _units(decode_xml_pieces(read_pieces(file.path), name), name):
+    for unit in _units(read_pieces(file.path), name):
         codes, line = unit.codes, unit.unit.line
         units_by_languages[codes] += 1
         if chosen := choose_languages(codes, unit.origin, *wanted):
@@ -91,7 +90,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def read_tmx(file: DocumentFile) -> Document:
     """The units that have the source language, chosen as for pairs, but no target; all of them with `redo`."""
     text, codec = decode_xml(file.content, file.name)
-    units = list(_units([text], file.name))
+    units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
     language = _spelling(units, file.target)
     slots = list[Slot]()
@@ -163,7 +162,7 @@ def language_distance(code: str, wanted: str) -> int | None:
     return 2 if code and wanted.startswith(f"{code}-") else None
 
 
-def _units(texts: Iterable[str], name: str) -> Iterator[_Memory]:
+def _units(pieces: Iterable[bytes], name: str) -> Iterator[_Memory]:
     is_tmx, origin = False, ""
 
     def start(element: str, attributes: dict[str, str]) -> None:
@@ -172,7 +171,7 @@ def _units(texts: Iterable[str], name: str) -> Iterator[_Memory]:
         if element == "header":
             origin = attributes.get("srclang", "")
 
-    for unit in UnitReader(name, ["tu"], 2, start).read(texts):
+    for unit in UnitReader(name, ["tu"], 2, start).read(pieces):
         variants = [
             _Variant(_language(variant), variant, segment, unit.text(segment))
             for variant in unit.children

@@ -16,7 +16,6 @@ from transduce.wings.documents.xml import (
     Unit,
     UnitReader,
     decode_xml,
-    decode_xml_pieces,
     indentation,
     without_illegal,
 )
@@ -52,7 +51,7 @@ def read_xliff(file: DocumentFile) -> Document:
     text, codec = decode_xml(file.content, file.name)
     slots = [
         _slot(text, segment, file.target)
-        for segment in _segments([text], file.name, file.source, file.target)
+        for segment in _segments([file.content], file.name, file.source, file.target)
         if file.redo or not segment.is_translated
     ]
     return Document(file.name, text, codec, tuple(slots))
@@ -65,7 +64,7 @@ def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
     """The units with a target, of a file that comes in pieces."""
-    for segment in _segments(decode_xml_pieces(content, name), name, source, target):
+    for segment in _segments(content, name, source, target):
         if segment.is_translated:
             source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
             yield source_text, target_text, segment.unit.line
@@ -76,7 +75,7 @@ def _plain_text(content: str, kind: TextKind) -> str:
     return mask(cdata["text"] if cdata else content, markup=True, preserve=kind != "markup").text
 
 
-def _segments(texts: Iterable[str], name: str, source: str, target: str) -> Iterator[_Segment]:
+def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
     """The units to translate. Raises UserError for a file in other languages, and for one that is not XLIFF."""
     is_xliff = False
 
@@ -89,7 +88,7 @@ def _segments(texts: Iterable[str], name: str, source: str, target: str) -> Iter
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for unit in UnitReader(name, UNIT_NAMES, 1, start).read(texts):
+    for unit in UnitReader(name, UNIT_NAMES, 1, start).read(content):
         children = {child.name: child for child in unit.children}
         spoken = children.get("source")
         if spoken is None or unit.attributes.get("translate") == "no":

@@ -101,13 +101,13 @@ class UnitReader:
         self._open: list[Element] = []  # those of them that are of interest
         self._units: list[Unit] = []  # complete, not yet yielded
 
-    def read(self, texts: Iterable[str]) -> Iterator[Unit]:
-        """The units of a file whose characters come in pieces.
+    def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
+        """The units of a file that comes in pieces.
 
         Raises UserError that names the line that is not XML or declares entities, and for a stretch without units
         that would fill the memory.
         """
-        for text in texts:
+        for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
                 raise UserError(
@@ -186,11 +186,6 @@ class UnitReader:
 def decode_xml(content: bytes, name: str) -> tuple[str, str]:
     """The characters of a file and its codec."""
     return decode(content, name, _declared(content))
-
-
-def decode_xml_pieces(pieces: Iterable[bytes], name: str) -> Iterator[str]:
-    """The characters of a file that comes in pieces."""
-    return decode_pieces(pieces, name, _declared, XML_DECLARATION_BYTES)
 
 
 def indentation(text: str, place: int) -> str:
