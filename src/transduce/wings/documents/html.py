@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, unless a byte of the page is none of it."""
+    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, if that has all bytes of the page."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None

@@ -246,7 +246,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
 
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """As in `clean`, only among pairs without another fault: a good pair must not go for repeating a bad one."""
+    """As in `clean`, only among pairs without another fault: a good pair is no repetition of a bad one."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
