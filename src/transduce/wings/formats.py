@@ -1,7 +1,8 @@
 """Which formats can express which models: one table, for exports and for the engine CTranslate2."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from transduce.config.schema import RunConfig
 from transduce.decoding.types import Refusal
@@ -13,27 +14,18 @@ Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class Values(NamedTuple):
-    """The values of an option that each format can express; None: any."""
-
-    ctranslate2: tuple[Any, ...] | None
-    argos: tuple[Any, ...] | None
-    huggingface: tuple[Any, ...] | None
-    onnx: tuple[Any, ...] | None
-
-
 ZERO = (0,)
-#                              ctranslate2       argos             huggingface       onnx
-VALUES_BY_OPTION = {
-    "model.kind":              Values(*4 * [("transformer",)]),
-    "model.experts":           Values(*4 * [ZERO]),
-    "model.window":            Values(*4 * [ZERO]),
-    "model.attention":         Values(("scaled",),      ("scaled",),      ("scaled",),      ("scaled", "dot")),
-    "model.d_k":               Values(ZERO,             ZERO,             ZERO,             None),
-    "model.d_v":               Values(ZERO,             ZERO,             ZERO,             None),
-    "model.norm":              Values(None,             None,             ("post",),        None),
-    "model.positions":         Values(None,             None,             ("sinusoidal",),  None),
-    "model.source_vocab_size": Values(None,             ZERO,             None,             None),
+VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # that each of FORMATS can express; None: any
+    #                          ctranslate2       argos             huggingface       onnx
+    "model.kind":              4 * [("transformer",)],
+    "model.experts":           4 * [ZERO],
+    "model.window":            4 * [ZERO],
+    "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot")],
+    "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
+    "model.d_v":               [ZERO,            ZERO,             ZERO,             None],
+    "model.norm":              [None,            None,             ("post",),        None],
+    "model.positions":         [None,            None,             ("sinusoidal",),  None],
+    "model.source_vocab_size": [None,            ZERO,             None,             None],
 }  # fmt: skip
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
@@ -45,7 +37,7 @@ REASONS_BY_OPTION = {
 def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
     """Why a format can't express a model with these options; None if it can."""
     for name, values in VALUES_BY_OPTION.items():
-        allowed, value = getattr(values, form), _value(config, name)
+        allowed, value = values[FORMATS.index(form)], _value(config, name)
         if allowed is not None and value not in allowed:
             return Refusal(REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value))
     return None
@@ -54,12 +46,11 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     """The same for the model of a folder with its tokenizer."""
     if config.data.symbols and makes_trees(folder):
-        return Refusal("it makes trees, by a search of its own: `transduce parse`")
+        return Refusal("it makes trees, which need a search of their own")
     if refusal := refuse_config(form, config):
         return refusal
-    if form == "argos" and not (folder / JOINT_VOCABULARY).exists():
-        reason = f"it has one SentencePiece model for both sides, and {folder / JOINT_VOCABULARY} is missing"
-        return Refusal(reason)
+    if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
+        return Refusal(f"it has one SentencePiece model for both sides, and {vocabulary} is missing")
     return None
 
 

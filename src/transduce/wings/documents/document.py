@@ -78,13 +78,20 @@ class Document:
         if len(translations) != len(self.slots):
             raise ValueError(f"{len(translations)} translations for {len(self.slots)} texts")
         final = [new or slot.present for slot, new in zip(self.slots, translations, strict=True)]
-        parts, copied = list[str](), 0  # copied: characters of the file
+        replaced = list[tuple[Slot, str]]()
         for i, slot in enumerate(self.slots):
             new = self._with_attributes(i, final)
             if slot.within is None and new != slot.present:
-                parts += [self.content[copied : slot.begin], self._encodable(slot.write(new), slot)]
-                copied = slot.end
-        return "".join([*parts, self.content[copied:]]).encode(self.codec)
+                replaced.append((slot, self._encodable(slot.write(new), slot)))
+        return self._spliced(0, len(self.content), replaced).encode(self.codec)
+
+    def _spliced(self, begin: int, end: int, replaced: Iterable[tuple[Slot, str]]) -> str:
+        """The characters of the file between two places, with others in the slots."""
+        parts = list[str]()
+        for slot, new in replaced:
+            parts += [self.content[begin : slot.begin], new]
+            begin = slot.end
+        return "".join([*parts, self.content[begin:end]])
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
@@ -99,11 +106,9 @@ class Document:
         """The final text of a slot, with the attributes of its tags translated."""
         new = final[number]
         for (begin, end), attributes in self._attributes.get(number, {}).items():
-            parts, copied = list[str](), begin
-            for slot, text in ((self.slots[i], final[i]) for i in attributes):
-                parts += [self.content[copied : slot.begin], text if text == slot.present else slot.write(text)]
-                copied = slot.end
-            new = new.replace(self.content[begin:end], "".join([*parts, self.content[copied:end]]), 1)
+            slots = ((self.slots[i], final[i]) for i in attributes)
+            replaced = [(slot, text if text == slot.present else slot.write(text)) for slot, text in slots]
+            new = new.replace(self.content[begin:end], self._spliced(begin, end, replaced), 1)
         return new
 
     def _encodable(self, text: str, slot: Slot) -> str:
@@ -138,11 +143,7 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
     Encoding them gives the same bytes. Raises UserError that names the line and byte that cannot be decoded.
     """
     codec = choose_codec(content, name, declared)
-    try:
-        text = content.decode(codec)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(_undecodable(name, line, content[error.start], codec)) from None
+    text = "".join(decode_pieces([content], name, lambda _: declared, 1))
     if text.encode(codec) != content:
         raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file. Convert it to UTF-8.")
     return text, codec
@@ -189,13 +190,9 @@ def decode_pieces(
             text = decoder.decode(piece, is_last)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].decode(codec, "ignore").count("\n")
-            raise UserError(_undecodable(name, line, error.object[error.start], codec)) from None
+            raise UserError(
+                f"{name}:{line}: byte 0x{error.object[error.start]:02X} is not {codec.upper()}. Declare the file's "
+                "encoding where the format has a place for it, or convert the file to UTF-8."
+            ) from None
         line += text.count("\n")
         yield text
-
-
-def _undecodable(name: str, line: int, byte: int, codec: str) -> str:
-    return (
-        f"{name}:{line}: byte 0x{byte:02X} is not {codec.upper()}. Declare the file's encoding where the format has a "
-        "place for it, or convert the file to UTF-8."
-    )

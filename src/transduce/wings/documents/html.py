@@ -2,8 +2,9 @@
 
 import codecs
 import re
-from collections.abc import Callable
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import partial
 
 from transduce.text.formats import DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
@@ -40,7 +41,8 @@ def read_html(file: DocumentFile) -> Document:
     """The texts of blocks, without script, style, pre, code, and elements with translate="no"."""
     text, codec = decode(file.content, file.name, _encoding(file.content))
     elements = list(pieces(text, html=True))
-    lines, run, slots, i = _Lines(text), _Run(), list[Slot](), 0
+    line_ends = [match.start() for match in re.finditer("\n", text)]
+    run, slots, i = _Run(), list[Slot](), 0
     while i < len(elements):
         first = elements[i]
         tag = text[first.begin : first.end]
@@ -51,17 +53,17 @@ def read_html(file: DocumentFile) -> Document:
             run.end = elements[i].end
             run.tags += [first] * (first.kind in ("open", "empty"))
         else:
-            slots += _slots(text, run, lines, len(slots))
+            slots += _slots(text, run, line_ends, len(slots))
             run = _Run()
             if first.kind in ("open", "empty"):
-                slots += _attributes(text, first, lines, None)
+                slots += _attributes(text, first, line_ends, None)
         i += 1
-    slots += _slots(text, run, lines, len(slots))
+    slots += _slots(text, run, line_ends, len(slots))
     return Document(file.name, text, codec, tuple(slots))
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, unless a byte of the page is none of it."""
+    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, if that has all bytes of the page."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -75,20 +77,7 @@ def _encoding(content: bytes) -> str | None:
     return label
 
 
-class _Lines:
-    """Converts places in a text to lines; places that ascend are fast."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._place, self._line = text, 0, 1
-
-    def __call__(self, place: int) -> int:
-        if place < self._place:
-            return self._line - self._text.count("\n", place, self._place)
-        self._line, self._place = self._line + self._text.count("\n", self._place, place), place
-        return self._line
-
-
-def _slots(text: str, run: _Run, lines: _Lines, number: int) -> list[Slot]:
+def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
     """The slot of a run, with this number, and the slots of the attributes in it."""
     if run.begin < 0:
         return []
@@ -99,13 +88,13 @@ def _slots(text: str, run: _Run, lines: _Lines, number: int) -> list[Slot]:
     within = None
     if is_text(mask(raw, markup=True)):
         within = number
-        slots.append(Slot(raw, raw, lines(begin), begin, begin + len(raw), str, "markup"))
+        slots.append(Slot(raw, raw, bisect_left(line_ends, begin) + 1, begin, begin + len(raw), str, "markup"))
     for tag in run.tags:
-        slots += _attributes(text, tag, lines, within)
+        slots += _attributes(text, tag, line_ends, within)
     return slots
 
 
-def _attributes(text: str, piece: Piece, lines: _Lines, within: int | None) -> list[Slot]:
+def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | None) -> list[Slot]:
     """The attributes of a tag that people read or hear."""
     tag = text[piece.begin : piece.end]
     if attribute(tag, "translate") == "no":
@@ -115,8 +104,9 @@ def _attributes(text: str, piece: Piece, lines: _Lines, within: int | None) -> l
     for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
         value, first = tag[begin:end], piece.begin + begin
         if is_text(mask(value, markup=True)):
-            write, whole = _writer(tag[begin - 1]), (piece.begin, piece.end)
-            slots.append(Slot(value, value, lines(first), first, piece.begin + end, write, "markup", within, whole))
+            write = partial(_write_value, tag[begin - 1])
+            line, whole = bisect_left(line_ends, first) + 1, (piece.begin, piece.end)
+            slots.append(Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole))
     return slots
 
 
@@ -129,13 +119,9 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
     return SPOKEN
 
 
-def _writer(quote: str) -> Callable[[str], str]:
-    """Writes the value of an attribute that this character precedes; a value without quotes gets them."""
-
-    def write(translation: str) -> str:
-        if quote == "'":
-            return translation.replace("'", "&#39;")
-        escaped = translation.replace('"', "&quot;")
-        return escaped if quote == '"' else f'"{escaped}"'
-
-    return write
+def _write_value(quote: str, translation: str) -> str:
+    """The value of an attribute that this character precedes; a value without quotes gets them."""
+    if quote == "'":
+        return translation.replace("'", "&#39;")
+    escaped = translation.replace('"', "&quot;")
+    return escaped if quote == '"' else f'"{escaped}"'

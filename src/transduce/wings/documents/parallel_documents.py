@@ -20,7 +20,7 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
     Several cues that share their time with one cue are one text. A cue without a counterpart is a pair with an empty
     text. Raises UserError if no cues are shown at the same time.
     """
-    source_cues, target_cues = (read_cues(_content(file), display_name(file)) for file in (source, target))
+    source_cues, target_cues = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
     groups = list(_groups(source_cues, target_cues))
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
         raise UserError(f"No texts of {source} and {target} are shown at the same time. Are they of the same film?")
@@ -46,12 +46,8 @@ def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
         yield mask(spoken.text, markup=True).text, mask(written.text, markup=True).text, spoken.line
 
 
-def _content(file: str) -> bytes:
-    return b"".join(read_pieces(file))
-
-
 def _page(file: str) -> Document:
-    return read_html(DocumentFile(_content(file), display_name(file), "", ""))
+    return read_html(DocumentFile(b"".join(read_pieces(file)), display_name(file), "", ""))
 
 
 def _shape(slot: Slot) -> tuple[str, bool]:

@@ -4,10 +4,11 @@ Pairs are read as a stream of any length. As a document, a unit that lacks the t
 formatting (`<bpt>`, `<ph>` …) are no text. A DTD is never read.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from html import unescape
+from html import escape, unescape
 from itertools import product
 from typing import NamedTuple
 
@@ -15,23 +16,25 @@ from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES, Document, Slot
-from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
-    Characters,
+    XML_ATTRIBUTES,
     Element,
+    Unit,
     UnitReader,
     decode_xml,
-    decode_xml_pieces,
-    fill,
     indentation,
     without_illegal,
 )
 from transduce.wings.inline.events import ENTITY
 from transduce.wings.inline.placeholders import mask
 
-FORMATTING = frozenset(["bpt", "ept", "it", "ph", "ut"])  # elements whose content is code of the original file
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in a message
+FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
+FORMATTING_ELEMENT = re.compile(rf"<({FORMATTING}){XML_ATTRIBUTES}(?:(?<=/)>|>[^<]*+</\1\s*+>)")  # an innermost one
+OTHER_TAG = re.compile(rf"</?+(?!{FORMATTING}){XML_ATTRIBUTES}>")
+NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
+FORMATTING_MARK = "\0"  # which no XML holds
 
 
 class _Variant(NamedTuple):
@@ -40,17 +43,16 @@ class _Variant(NamedTuple):
     language: str  # as the file writes it
     element: Element  # <tuv>
     segment: Element  # <seg>
+    content: str  # of the segment, as the file writes it
 
 
-class _Unit(NamedTuple):
-    line: int
+class _Memory(NamedTuple):
+    """A unit with its variants."""
+
+    unit: Unit
     origin: str  # code of the language that it was translated from, or ""
     variants: list[_Variant]
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The languages of the variants, to compare."""
-        return tuple([language_code(variant.language) for variant in self.variants])
+    codes: tuple[str, ...]  # the languages of the variants, to compare
 
 
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
@@ -62,17 +64,23 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
-        raise UserError(f"{name} holds texts in several languages. Say with --from and --to which to read.")
-    is_empty, units_by_language = True, Counter[str]()
-    for unit in _units(decode_xml_pieces(read_pieces(file.path), name), name):
-        codes = unit.codes
-        units_by_language.update(dict.fromkeys(codes, 1))
-        if chosen := choose_languages(codes, unit.origin, language_code(source), language_code(target)):
+        raise UserError(
+            f"{name} holds texts in several languages. Name the two to read.", option="data.source data.target"
+        )
+    wanted = language_code(source), language_code(target)
+    is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
+    for unit in _units(read_pieces(file.path), name):
+        codes, line = unit.codes, unit.unit.line
+        units_by_languages[codes] += 1
+        if chosen := choose_languages(codes, unit.origin, *wanted):
             is_empty = False
-            spoken = segment_text(unit.variants[codes.index(chosen[0])].segment, name)
+            spoken = segment_text(unit.variants[codes.index(chosen[0])].content, name, line)
             for variant, code in zip(unit.variants, codes, strict=True):
                 if code == chosen[1]:
-                    yield spoken, segment_text(variant.segment, name), unit.line
+                    yield spoken, segment_text(variant.content, name, line), line
+    units_by_language = Counter[str]()
+    for codes, count in units_by_languages.items():
+        units_by_language.update(dict.fromkeys(codes, count))
     if is_empty and units_by_language:
         common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
         languages = ", ".join(f"{code} ({count:,})" for code, count in common)
@@ -82,7 +90,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def read_tmx(file: DocumentFile) -> Document:
     """The units that have the source language, chosen as for pairs, but no target; all of them with `redo`."""
     text, codec = decode_xml(file.content, file.name)
-    units, characters = list(_units([text], file.name)), Characters(text)
+    units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
     language = _spelling(units, file.target)
     slots = list[Slot]()
@@ -90,46 +98,30 @@ def read_tmx(file: DocumentFile) -> Document:
         codes = unit.codes
         if both := choose_languages(codes, unit.origin, source, target):
             spoken, written = (unit.variants[codes.index(code)] for code in both)
-            if file.redo or not written.segment.content.strip():
-                slots.append(_existing_target(unit, spoken, written.segment, characters))
+            if file.redo or not written.content.strip():
+                slots.append(_existing_target(unit.unit, spoken, written))
         elif one := choose_languages(codes, unit.origin, source):
-            slots.append(_new_target(text, unit, unit.variants[codes.index(one[0])], language, characters))
+            slots.append(_new_target(text, unit.unit, unit.variants[codes.index(one[0])], language))
     slots = [slot for slot in slots if mask(slot.text, markup=True).text.strip()]
     return Document(file.name, text, codec, tuple(slots))
 
 
-def segment_text(segment: Element, name: str) -> str:
-    """The text of a segment; of a blank before formatting and one behind it, one is kept."""
-    raw = segment.content
+def segment_text(raw: str, name: str, line: int) -> str:
+    """The text of a segment as the file writes it; of a blank before formatting and one behind it, one is kept."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
-        raise UserError(
-            f"{name}:{segment.line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it."
-        )
-    if "<" not in raw and "&" not in raw:
-        return raw
+        raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
+    if "<" in raw:
+        raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
+        raw = FORMATTING_ELEMENT.sub(FORMATTING_MARK, raw)
+        count = raw.count("<")
+        while count:  # formatting in formatting, from the innermost on
+            raw, count = FORMATTING_ELEMENT.subn(FORMATTING_MARK, OTHER_TAG.sub("", raw))
+        raw, *parts = raw.split(FORMATTING_MARK)
+        for part in parts:
+            raw += part[1:] if raw[-1:].isspace() and part[:1].isspace() else part
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
-        raise UserError(f"{name}:{segment.line}: the entity {unknown} is not known without a DTD.")
-    if "<" not in raw:
-        return unescape(raw)
-    parts, formatting = [""], 0  # formatting: open elements from the outermost with codes on
-    after_blank = False
-    for piece in pieces(raw):
-        is_formatting = bool(formatting) or piece.name.rpartition(":")[2] in FORMATTING
-        if piece.kind in ("open", "close", "empty"):
-            if is_formatting:
-                formatting += {"open": 1, "close": -1, "empty": 0}[piece.kind]
-                after_blank = not formatting and parts[-1][-1:].isspace()
-            continue
-        text = raw[piece.begin : piece.end]
-        if piece.kind == "text":
-            text = unescape(text)
-        else:  # a CDATA section, a comment or an instruction
-            text = text.removeprefix("<![CDATA[").removesuffix("]]>") if text.startswith("<![CDATA[") else ""
-        if text and not formatting:
-            text = text[1:] if after_blank and text[0].isspace() else text
-            after_blank = False
-            parts += [text] if text else []
-    return "".join(parts)
+        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD.")
+    return unescape(raw)
 
 
 @lru_cache
@@ -170,51 +162,52 @@ def language_distance(code: str, wanted: str) -> int | None:
     return 2 if code and wanted.startswith(f"{code}-") else None
 
 
-def _units(texts: Iterable[str], name: str) -> Iterator[_Unit]:
+def _units(pieces: Iterable[bytes], name: str) -> Iterator[_Memory]:
     is_tmx, origin = False, ""
 
-    def start(element: Element) -> None:
+    def start(element: str, attributes: dict[str, str]) -> None:
         nonlocal is_tmx, origin
-        is_tmx |= element.name == "tmx"
-        if element.name == "header":
-            origin = element.attributes.get("srclang", "")
+        is_tmx |= element == "tmx"
+        if element == "header":
+            origin = attributes.get("srclang", "")
 
-    for unit in UnitReader(name, ["tu"], ["seg"], start).read(texts):
+    for unit in UnitReader(name, ["tu"], 2, start).read(pieces):
         variants = [
-            _Variant(variant.attributes.get("xml:lang") or variant.attributes.get("lang") or "", variant, segment)
+            _Variant(_language(variant), variant, segment, unit.text(segment))
             for variant in unit.children
+            if variant.name == "tuv"
             for segment in variant.children
-            if variant.name == "tuv" and segment.name == "seg"
+            if segment.name == "seg"
         ]
-        yield _Unit(unit.line, language_code(unit.attributes.get("srclang", origin)), variants)
+        codes = tuple([language_code(variant.language) for variant in variants])
+        yield _Memory(unit, language_code(unit.attributes.get("srclang", origin)), variants, codes)
     if not is_tmx:
         raise UserError(f"{name} is XML but not TMX: it has no element <tmx>.")
 
 
-def _spelling(units: Sequence[_Unit], target: str) -> str:
+def _language(variant: Element) -> str:
+    return variant.attributes.get("xml:lang") or variant.attributes.get("lang") or ""
+
+
+def _spelling(units: Sequence[_Memory], target: str) -> str:
     """The target language as the file writes it, perhaps with a region."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
-    for distance in (0, 1):
-        for language in languages:
-            if language_distance(language_code(language), language_code(target)) == distance:
-                return language
-    return target
+    distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
+    return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
 
 
-def _existing_target(unit: _Unit, spoken: _Variant, segment: Element, characters: Characters) -> Slot:
+def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
+    begin, end, _ = unit.fill(written.segment, "")
+
     def write(translation: str) -> str:
-        legal = without_illegal(translation)
-        return fill(segment, legal) if segment.is_empty else legal
+        return unit.fill(written.segment, without_illegal(translation))[2]
 
-    whole = segment.begin, segment.end
-    begin, end = map(characters, whole if segment.is_empty else (segment.content_begin, segment.content_end))
-    return Slot(spoken.segment.content, segment.content, unit.line, begin, end, write, "preserved")
+    return Slot(spoken.content, written.content, unit.line, begin, end, write, "preserved")
 
 
-def _new_target(text: str, unit: _Unit, spoken: _Variant, language: str, characters: Characters) -> Slot:
+def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
     """A variant behind the source's, written like it."""
-    before = indentation(text, characters(spoken.element.begin))
-    end = characters(spoken.element.end)
+    end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"
 
@@ -222,4 +215,4 @@ def _new_target(text: str, unit: _Unit, spoken: _Variant, language: str, charact
         content = f"<{segment}>{without_illegal(translation)}</{segment}>"
         return f'{before}<{variant} {key}="{language}">{content}</{variant}>'
 
-    return Slot(spoken.segment.content, "", unit.line, end, end, write, "preserved")
+    return Slot(spoken.content, "", unit.line, end, end, write, "preserved")

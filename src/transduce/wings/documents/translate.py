@@ -8,19 +8,12 @@ from transduce.decoding.types import Term, TranslationOptions
 from transduce.text.formats import read_document
 
 
-class FlaggedText(NamedTuple):
-    """A text of a file that needs a look."""
-
-    line: int
-    flags: tuple[str, ...]
-
-
 class TranslatedDocument(NamedTuple):
     """A translated file."""
 
     content: bytes
     texts: int  # translated
-    flagged: list[FlaggedText]
+    flagged: list[tuple[int, tuple[str, ...]]]  # line and flags of each text that needs a look
 
 
 def translate_document(
@@ -40,10 +33,7 @@ def translate_document(
     """
     document = read_document(content, name, source, target, redo=redo)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)
-    translations = translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=document.lines)
-    texts, flagged = list[str](), list[FlaggedText]()
-    for line, translation in zip(document.lines, translations, strict=True):
-        texts.append(translation.text)
-        if translation.flags:
-            flagged.append(FlaggedText(line, translation.flags))
-    return TranslatedDocument(document.write(texts), len(texts), flagged)
+    lines = document.lines
+    translations = list(translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=lines))
+    flagged = [(line, each.flags) for line, each in zip(lines, translations, strict=True) if each.flags]
+    return TranslatedDocument(document.write([each.text for each in translations]), len(translations), flagged)

@@ -10,13 +10,10 @@ from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
 from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
-    Characters,
     Element,
+    Unit,
     UnitReader,
     decode_xml,
-    decode_xml_pieces,
-    fill,
-    fill_tag,
     indentation,
     without_illegal,
 )
@@ -24,23 +21,24 @@ from transduce.wings.inline.events import ENTITY
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
-TEXT_NAMES = ("source", "seg-source", "target")
 UNTRANSLATED_STATES = ("new", "needs-translation")  # of a target, in 1.x
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 
 
-class _Unit(NamedTuple):
-    line: int
+class _Segment(NamedTuple):
+    """A unit with its texts."""
+
+    unit: Unit
     source: Element
     target: Element | None
-    source_end: int  # byte behind the source, where a target belongs
+    before_target: Element  # where a target belongs behind
     text: str  # the source's
     kind: TextKind
 
     @property
     def translation(self) -> str:
         """The content of the target, or ""."""
-        return self.target.content if self.target else ""
+        return self.unit.text(self.target) if self.target else ""
 
     @property
     def is_translated(self) -> bool:
@@ -51,11 +49,10 @@ class _Unit(NamedTuple):
 def read_xliff(file: DocumentFile) -> Document:
     """The units without a target, or all with `redo`; units with translate="no" are left alone."""
     text, codec = decode_xml(file.content, file.name)
-    characters = Characters(text)
     slots = [
-        _slot(text, unit, file.target, characters)
-        for unit in _units([text], file.name, file.source, file.target)
-        if file.redo or not unit.is_translated
+        _slot(text, segment, file.target)
+        for segment in _segments([file.content], file.name, file.source, file.target)
+        if file.redo or not segment.is_translated
     ]
     return Document(file.name, text, codec, tuple(slots))
 
@@ -67,9 +64,10 @@ def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
     """The units with a target, of a file that comes in pieces."""
-    for unit in _units(decode_xml_pieces(content, name), name, source, target):
-        if unit.is_translated:
-            yield _plain_text(unit.text, unit.kind), _plain_text(unit.translation, unit.kind), unit.line
+    for segment in _segments(content, name, source, target):
+        if segment.is_translated:
+            source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
+            yield source_text, target_text, segment.unit.line
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
@@ -77,28 +75,28 @@ def _plain_text(content: str, kind: TextKind) -> str:
     return mask(cdata["text"] if cdata else content, markup=True, preserve=kind != "markup").text
 
 
-def _units(texts: Iterable[str], name: str, source: str, target: str) -> Iterator[_Unit]:
+def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
     """The units to translate. Raises UserError for a file in other languages, and for one that is not XLIFF."""
     is_xliff = False
 
-    def start(element: Element) -> None:
+    def start(element: str, attributes: dict[str, str]) -> None:
         nonlocal is_xliff
-        if element.name in ("xliff", "file"):
-            is_xliff, attributes = True, element.attributes
+        if element in ("xliff", "file"):
+            is_xliff = True
             spoken = attributes.get("source-language") or attributes.get("srcLang") or ""
             written = attributes.get("target-language") or attributes.get("trgLang") or ""
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for element in UnitReader(name, UNIT_NAMES, TEXT_NAMES, start).read(texts):
-        children = {child.name: child for child in element.children}
+    for unit in UnitReader(name, UNIT_NAMES, 1, start).read(content):
+        children = {child.name: child for child in unit.children}
         spoken = children.get("source")
-        if spoken is None or spoken.is_empty or element.inherited("translate") == "no":
+        if spoken is None or unit.attributes.get("translate") == "no":
             continue
-        text, kind = _source_text(spoken.content, preserve=element.inherited("xml:space") == "preserve")
-        source_end = children.get("seg-source", spoken).end
+        text, kind = _source_text(unit.text(spoken), preserve=unit.attributes.get("xml:space") == "preserve")
+        before_target = children.get("seg-source", spoken)
         if text.strip():
-            yield _Unit(element.line, spoken, children.get("target"), source_end, text, kind)
+            yield _Segment(unit, spoken, children.get("target"), before_target, text, kind)
     if not is_xliff:
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
 
@@ -115,24 +113,22 @@ def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
     return (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
 
 
-def _slot(text: str, unit: _Unit, language: str, characters: Characters) -> Slot:
+def _slot(text: str, segment: _Segment, language: str) -> Slot:
     """The place of the target, or where it belongs."""
-    source, target = unit.source, unit.target
+    unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
-    new_tag = f'<{new_name} xml:lang="{language}"/>' if "xml:lang" in source.attributes else f"<{new_name}/>"
-    before = "" if target else indentation(text, characters(source.begin))
-    is_cdata = WHOLE_CDATA.fullmatch(source.content)
+    new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"
+    before = "" if target else indentation(text, unit.character(source.begin))
+    is_cdata = WHOLE_CDATA.fullmatch(unit.text(source))
 
     def write(translation: str) -> str:
         content = without_illegal(translation)
         if is_cdata:
             content = f"<![CDATA[{content.replace(']]>', ']]]]><![CDATA[>')}]]>"
-        if target is None:
-            return before + fill_tag(new_tag, new_name, content)
-        return fill(target, content) if target.is_empty else content
+        return unit.fill(target, content)[2] if target else f"{before}{new_tag}{content}</{new_name}>"
 
-    if target is None:
-        begin = end = unit.source_end
+    if target:
+        begin, end, _ = unit.fill(target, "")
     else:
-        begin, end = (target.begin, target.end) if target.is_empty else (target.content_begin, target.content_end)
-    return Slot(unit.text, unit.translation, unit.line, characters(begin), characters(end), write, unit.kind)
+        begin = end = unit.end(segment.before_target)
+    return Slot(segment.text, segment.translation, unit.line, begin, end, write, segment.kind)

@@ -1,4 +1,4 @@
-"""XML read unit by unit: one parser checks a file of any length and says where its units and their texts stand.
+"""XML read unit by unit: one parser checks a file of any length and says where its units stand.
 
 The file must be well-formed, in a known encoding, and free of entities of its own. Nothing outside of it is read.
 """
@@ -6,7 +6,7 @@ The file must be well-formed, in a known encoding, and free of entities of its o
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from transduce.system.errors import UserError
@@ -16,7 +16,8 @@ XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # a stream keeps what follows the last unit in memory
-TAG_BYTES = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
+XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
+TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 ILLEGAL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of expat
@@ -24,61 +25,89 @@ TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA secti
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element and its place, in bytes of the file as UTF-8. Around units, only the beginning is known."""
+    """An element in a unit. Places are bytes of the unit as UTF-8."""
 
-    name: str  # without its prefix
     full_name: str
     attributes: dict[str, str]
-    line: int
     begin: int
-    parent: "Element | None" = None  # of a unit and the elements around it
+    last: int = 0  # where its last tag begins, or behind an empty element
     children: list["Element"] = field(default_factory=list)
-    end: int = 0  # exact unless the element is empty and no text
-    # Only of texts:
-    content_begin: int = 0
-    content_end: int = 0
-    is_empty: bool = False  # written `<target/>`
-    tag: str = ""  # of an empty text, as the file writes it
-    content: str = ""  # as the file writes it
 
-    def inherited(self, attribute: str) -> str | None:
-        """The attribute's value here or on the nearest element around."""
-        element: Element | None = self
-        while element is not None and attribute not in element.attributes:
-            element = element.parent
-        return element.attributes[attribute] if element else None
+    @property
+    def name(self) -> str:
+        """The name without its prefix."""
+        return self.full_name.rpartition(":")[2]
+
+
+class Unit(NamedTuple):
+    """An element that holds the texts of a unit."""
+
+    children: list[Element]
+    content: bytes  # as UTF-8, from its first to its last tag
+    begin: int  # characters of the file before it
+    line: int
+    attributes: dict[str, str]  # its own, and those that it inherits from the elements around it
+
+    def text(self, element: Element) -> str:
+        """What is in an element, as the file writes it."""
+        return self.content[element.begin + len(self._tag(element)) : element.last].decode()
+
+    def character(self, byte: int) -> int:
+        """The character of the file at a byte of the unit."""
+        return self.begin + len(self.content[:byte].decode())
+
+    def end(self, element: Element) -> int:
+        """The character of the file behind an element."""
+        is_empty = self._tag(element).endswith(b"/>")
+        return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
+
+    def fill(self, element: Element, text: str) -> tuple[int, int, str]:
+        """The characters of the file to replace, and what fills the element with a text: `<a/>` becomes two tags."""
+        begin, tag = element.begin, self._tag(element)
+        if tag.endswith(b"/>"):
+            text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
+        else:
+            begin += len(tag)
+        return self.character(begin), self.character(element.last), text
+
+    def _tag(self, element: Element) -> bytes:
+        tag = TAG_BYTES.match(self.content, element.begin)
+        assert tag is not None
+        return tag.group()
 
 
 class UnitReader:
-    """Finds the units of a file and their texts.
+    """Finds the units of a file.
 
-    units, texts: names of the elements that are a unit and, within a unit, a text; what is in a text is not looked at.
-    on_start: called with each element around the units when it begins.
+    units: names of elements that are a unit. levels: how deep in a unit the elements are of interest. on_start: called
+    with the name, without its prefix, and the attributes of each element around the units.
     """
 
     def __init__(
-        self, name: str, units: Iterable[str], texts: Iterable[str], on_start: Callable[[Element], object]
+        self, name: str, units: Iterable[str], levels: int, on_start: Callable[[str, dict[str, str]], object]
     ) -> None:
-        self._name, self._unit_names, self._text_names, self._on_start = name, {*units}, {*texts}, on_start
+        self._name, self._unit_names, self._levels, self._on_start = name, {*units}, levels, on_start
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
         self._expat.StartDoctypeDeclHandler = self._doctype
         self._expat.EntityDeclHandler = self._refuse_declaration
         self._buffer, self._buffer_begin = bytearray(), 0  # the file's bytes from the open unit or the last tag on
+        self._characters = 0  # of the file, before the buffer
         self._last_tag = self._last_unit_end = 0  # bytes of the file
-        self._open: list[Element] = []  # from the outermost on
-        self._unit: Element | None = None
-        self._inside_text = 0  # open elements from the text on
-        self._units: list[Element] = []  # complete, not yet yielded
+        self._line = 0  # of the open unit
+        self._attributes: list[dict[str, str]] = [{}]  # of the open elements up to a unit, with those that they inherit
+        self._depth = 0  # open elements in a unit; the unit, too
+        self._open: list[Element] = []  # those of them that are of interest
+        self._units: list[Unit] = []  # complete, not yet yielded
 
-    def read(self, texts: Iterable[str]) -> Iterator[Element]:
-        """The units of a file whose characters come in pieces.
+    def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
+        """The units of a file that comes in pieces.
 
         Raises UserError that names the line that is not XML or declares entities, and for a stretch without units
         that would fill the memory.
         """
-        for text in texts:
+        for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
                 raise UserError(
@@ -87,11 +116,10 @@ class UnitReader:
                 )
         yield from self._parse(b"", last=True)
 
-    def _parse(self, content: bytes, *, last: bool = False) -> list[Element]:
+    def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
         """The units that end in the next bytes of the file."""
-        kept = self._unit.begin if self._unit else self._last_tag
-        del self._buffer[: kept - self._buffer_begin]
-        self._buffer_begin = kept
+        if not self._depth:
+            self._drop_before(self._last_tag)
         self._buffer += content
         try:
             self._expat.Parse(content, last)
@@ -102,54 +130,47 @@ class UnitReader:
         units, self._units = self._units, []
         return units
 
+    def _drop_before(self, byte: int) -> None:
+        """Forget the bytes before a place of the file, which must not be within a character."""
+        count = byte - self._buffer_begin
+        self._characters += len(self._buffer[:count].decode())
+        del self._buffer[:count]
+        self._buffer_begin = byte
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._inside_text:
-            self._inside_text += 1
+        if self._depth > self._levels:
+            self._depth += 1
             return
-        begin, line = self._expat.CurrentByteIndex, self._expat.CurrentLineNumber
-        self._last_tag = begin
-        element = Element(name.rpartition(":")[2], name, attributes, line, begin)
-        if self._unit:
+        place = self._expat.CurrentByteIndex
+        if not self._depth:
+            self._last_tag = place
+            self._attributes.append(self._attributes[-1] | attributes)
+            if (local_name := name.rpartition(":")[2]) not in self._unit_names:
+                self._on_start(local_name, attributes)
+                return
+            self._line = self._expat.CurrentLineNumber
+            self._drop_before(place)
+        element = Element(name, attributes, place - self._buffer_begin)
+        if self._depth:
             self._open[-1].children.append(element)
-            if element.name in self._text_names:
-                self._inside_text = 1
-                element.content_begin = self._tag_end(begin)
-                if self._buffer.startswith(b"/>", element.content_begin - 2 - self._buffer_begin):
-                    element.is_empty, element.tag = True, self._text(begin, element.content_begin)
-        else:
-            element.parent = self._open[-1] if self._open else None
-            if element.name in self._unit_names:
-                self._unit = element
-            else:
-                self._on_start(element)
         self._open.append(element)
+        self._depth += 1
 
     def _end(self, _name: str) -> None:
-        if self._inside_text > 1:
-            self._inside_text -= 1
+        if self._depth > self._levels + 1:
+            self._depth -= 1
             return
-        element, at = self._open.pop(), self._expat.CurrentByteIndex
-        self._last_tag = at
-        if not self._unit:
-            return
-        if self._inside_text:
-            element.content_end, element.content = at, self._text(element.content_begin, at)
-            self._inside_text = 0
-        if element.is_empty:
-            element.end = at  # expat's place is already behind the tag
-        else:
-            element.end = self._buffer.find(b">", at - self._buffer_begin) + 1 + self._buffer_begin
-        if element is self._unit:
-            self._units.append(element)
-            self._unit, self._last_unit_end = None, element.end
-
-    def _tag_end(self, begin: int) -> int:
-        tag = TAG_BYTES.match(self._buffer, begin - self._buffer_begin)
-        assert tag is not None
-        return self._buffer_begin + tag.end()
-
-    def _text(self, begin: int, end: int) -> str:
-        return self._buffer[begin - self._buffer_begin : end - self._buffer_begin].decode()
+        place = self._expat.CurrentByteIndex
+        if self._depth:
+            self._depth -= 1
+            element = self._open.pop()
+            element.last = place - self._buffer_begin
+            if self._depth:
+                return
+            content, self._last_unit_end = bytes(self._buffer[: element.last]), place
+            self._units.append(Unit(element.children, content, self._characters, self._line, self._attributes[-1]))
+        self._last_tag = place
+        self._attributes.pop()
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, has_internal_subset: int) -> None:
         if has_internal_subset:
@@ -162,49 +183,15 @@ class UnitReader:
         )
 
 
-class Characters:
-    """Converts places in bytes of a text's UTF-8 to places in its characters; places that ascend are fast."""
-
-    def __init__(self, text: str) -> None:
-        self._content = text.encode()
-        self._is_ascii = len(self._content) == len(text)
-        self._byte = self._character = 0
-
-    def __call__(self, byte: int) -> int:
-        if self._is_ascii:
-            return byte
-        if byte < self._byte:
-            self._character -= len(self._content[byte : self._byte].decode())
-        else:
-            self._character += len(self._content[self._byte : byte].decode())
-        self._byte = byte
-        return self._character
-
-
 def decode_xml(content: bytes, name: str) -> tuple[str, str]:
     """The characters of a file and its codec."""
     return decode(content, name, _declared(content))
-
-
-def decode_xml_pieces(pieces: Iterable[bytes], name: str) -> Iterator[str]:
-    """The characters of a file that comes in pieces."""
-    return decode_pieces(pieces, name, _declared, XML_DECLARATION_BYTES)
 
 
 def indentation(text: str, place: int) -> str:
     """The blanks before a place, with the line end before them."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
-
-
-def fill(element: Element, content: str) -> str:
-    """An empty element, `<target/>`, with this content."""
-    return fill_tag(element.tag, element.full_name, content)
-
-
-def fill_tag(tag: str, full_name: str, content: str) -> str:
-    """The element of an empty tag with this content."""
-    return re.sub(r"\s*/>\Z", ">", tag) + f"{content}</{full_name}>"
 
 
 def without_illegal(text: str) -> str:

@@ -15,6 +15,7 @@ from itertools import chain, islice, pairwise, repeat
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from transduce.text.pair_batch import TextColumn
@@ -34,6 +35,7 @@ SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other near line has
 MAX_WORD_NATS = 5.0  # evidence of all words that two lines share
 MIN_WORD_CHARACTERS = 3  # of a word that is compared; numbers may be shorter
 WORD_BUCKETS = 1 << 18  # hash buckets in which words are counted
+LINE_BITS, LINE_MASK = np.uint64(24), np.uint64(0xFFFFFF)  # of a number that holds a word and its line
 MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
 
 
@@ -43,13 +45,6 @@ class Shift(NamedTuple):
     first: int
     last: int
     offset: int | None
-
-
-class WordPositions(NamedTuple):
-    """The line and the hash (40 bits) of every word of a text."""
-
-    lines: Ints
-    hashes: Hashes
 
 
 def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
@@ -94,16 +89,6 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
         yield near[MAX_SHIFT_LINES + offset]
 
 
-def _shifted(values: Floats, offset: int) -> Floats:
-    """For each line the value `offset` lines further down, nan beyond the ends."""
-    moved = np.full(len(values), np.nan)
-    if offset >= 0:
-        moved[: len(values) - offset] = values[offset:]
-    else:
-        moved[-offset:] = values[:offset]
-    return moved
-
-
 def _length_odds(sources: Ints, targets: Ints) -> Floats:
     """Log-odds of the lengths (n, o); 0 where a line is blank or missing.
 
@@ -113,8 +98,8 @@ def _length_odds(sources: Ints, targets: Ints) -> Floats:
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
     )
-    ratios = np.stack([_shifted(target, offset) for offset in range(-MAX_SHIFT_LINES, MAX_SHIFT_LINES + 1)], axis=1)
-    ratios -= source[:, None]
+    padded = np.pad(target, MAX_SHIFT_LINES, constant_values=np.nan)
+    ratios = sliding_window_view(padded, 2 * MAX_SHIFT_LINES + 1) - source[:, None]
     middle = np.nanmedian(target) - np.nanmedian(source) if np.isfinite(ratios).any() else 0.0
     ratios -= middle
     sample = np.abs(ratios[:: 1 + len(ratios) // 4000])
@@ -137,34 +122,25 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
     """Log-odds of the shared words (n, o); a word that several near lines have is divided among them."""
     n = len(sources)
     sides = [_words(sources), _words(targets)]
-    buckets = [np.bincount(words & np.uint64(WORD_BUCKETS - 1), minlength=WORD_BUCKETS) for _, words in sides]
-    telling = np.logical_and(*((counts > 0) & (counts <= max(2, MAX_WORD_FREQUENCY * n)) for counts in buckets))
-    source_keys, keys = (np.unique(_join(*_where(side, telling))) for side in sides)  # sorted by word, then line
-    lines = (source_keys & np.uint64(0xFFFFFF)).astype(np.int64)
-    word = source_keys & ~np.uint64(0xFFFFFF)
+    buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
+    counts = [np.bincount(side, minlength=WORD_BUCKETS) for side in buckets]
+    telling = np.logical_and(*((count > 0) & (count <= max(2, MAX_WORD_FREQUENCY * n)) for count in counts))
+    source_keys, keys = (np.unique(side[telling[bucket]]) for side, bucket in zip(sides, buckets, strict=True))
+    lines = (source_keys & LINE_MASK).astype(np.int64)
+    word = source_keys & ~LINE_MASK
     begins = np.searchsorted(keys, word | np.maximum(lines - MAX_SHIFT_LINES, 0).astype(np.uint64), side="left")
     ends = np.searchsorted(keys, word | (lines + MAX_SHIFT_LINES).astype(np.uint64), side="right")
     matches = ends - begins  # of each word in near lines
     pointers = np.repeat(begins - (np.cumsum(matches) - matches), matches) + np.arange(matches.sum())
     here = np.repeat(lines, matches)
-    offsets = (keys[pointers] & np.uint64(0xFFFFFF)).astype(np.int64) - here + MAX_SHIFT_LINES
+    offsets = (keys[pointers] & LINE_MASK).astype(np.int64) - here + MAX_SHIFT_LINES
     width = 2 * MAX_SHIFT_LINES + 1
     odds = np.bincount(here * width + offsets, np.repeat(SHARED_WORD_NATS / np.maximum(matches, 1), matches), n * width)
     return np.minimum(odds, MAX_WORD_NATS).reshape(n, width)
 
 
-def _where(side: WordPositions, telling: NDArray[np.bool_]) -> WordPositions:
-    chosen = telling[side.hashes & np.uint64(WORD_BUCKETS - 1)]
-    return WordPositions(side.lines[chosen], side.hashes[chosen])
-
-
-def _join(lines: Ints, words: Hashes) -> Hashes:
-    """Word (40 bits) and line as one number."""
-    return words << np.uint64(24) | lines.astype(np.uint64)
-
-
-def _words(texts: Sequence[str]) -> WordPositions:
-    """The words of all texts that another language may share.
+def _words(texts: Sequence[str]) -> Hashes:
+    """The words of all texts that another language may share: 40 bits of a hash of the word, then the line.
 
     The hash of a word is a difference of sums over the whole text, so that no loop over words is needed.
     """
@@ -180,8 +156,8 @@ def _words(texts: Sequence[str]) -> WordPositions:
     powers, inverses = _powers(len(codes) + 1)
     sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
     hashes = (sums[ends] - sums[begins]) * inverses[begins]
-    breaks = np.cumsum(codes == 10)
-    return WordPositions(breaks[begins], (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24))
+    lines = np.cumsum(codes == 10)[begins].astype(np.uint64)
+    return (hashes * np.uint64(0x9E3779B97F4A7C15)) & ~LINE_MASK | lines
 
 
 @cache

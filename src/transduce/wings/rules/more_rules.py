@@ -52,7 +52,7 @@ DIGIT = re.compile(r"\d")
 
 
 class MoreRules:
-    """Checks the rules that `data.rules` names, but those about repetitions."""
+    """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
         """pairs: the first sources and targets of a corpus, which show what lengths are usual in it.
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Both sides are looked at even where one is to be judged: two wrong ones may be swapped."""
+        """Identify both languages even for a rule about one side: if both are wrong, the sides may be swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []

@@ -22,7 +22,7 @@ from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import common_characters, readable
 from transduce.text.hashes import SeenHashes
 from transduce.text.pairs import Origin, Pair
-from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR_DUPLICATE, Checker, Flags, Rules
+from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR_DUPLICATE, Checker, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.rules.identify import identifier
 
@@ -198,8 +198,8 @@ def _audit_chunks(
 
 def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
     """Add the audit of the next chunk to the result."""
-    broken, remaining = chunk_audit.broken, chunk_audit.remaining
-    _flag_repetitions(broken, remaining, chunk_audit, seen)
+    _flag_repetitions(chunk_audit, seen)
+    broken = chunk_audit.broken
     for rule, bit in BITS.items():
         rows = np.flatnonzero(broken & bit)
         for row in rows:
@@ -214,7 +214,15 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
     for first, last, offset in chunk_audit.shifts:
         for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
             lines = [origin.line for origin in origins]
-            _add_stretch(result.stretches, Misaligned(file, lines[0], lines[-1], offset))
+            begin, previous = lines[0], result.stretches[-1] if result.stretches else None
+            if previous and previous == (
+                file,
+                previous.first,
+                begin - 1,
+                offset,
+            ):  # the stretch goes on in the next chunk
+                begin = result.stretches.pop().first
+            result.stretches.append(Misaligned(file, begin, lines[-1], offset))
     verdicts = _verdicts(chunk_audit)
     result.chunk_verdicts.append(verdicts)
     result.faulty += int(np.count_nonzero(broken))
@@ -237,10 +245,9 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     return verdicts
 
 
-def _flag_repetitions(
-    broken: Flags, remaining: Flags, chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]
-) -> None:
-    """As in `clean`, only among pairs without another fault: a good pair must not go for repeating a bad one."""
+def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
+    """As in `clean`, only among pairs without another fault: a good pair is no repetition of a bad one."""
+    broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
         if len(hashes):
@@ -249,13 +256,6 @@ def _flag_repetitions(
             broken[rows[repeated]] |= BITS[rule]
             remaining[rows[repeated]] |= BITS[rule]
             good[rows[repeated]] = False
-
-
-def _add_stretch(stretches: list[Misaligned], new: Misaligned) -> None:
-    """Add a stretch, or extend the last one if it goes on in the next chunk."""
-    if stretches and stretches[-1] == (new.file, stretches[-1].first, new.first - 1, new.offset):
-        new = new._replace(first=stretches.pop().first)
-    stretches.append(new)
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:

@@ -1,10 +1,9 @@
 """`transduce doctor`."""
 
-import dataclasses
 import json as json_format
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -12,10 +11,7 @@ from transduce.commands.output import print_table
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
-from transduce.wings.corpora.doctor import corpus_command
-
-if TYPE_CHECKING:
-    from transduce.wings.corpora.doctor.fact import Fact
+from transduce.wings.corpora.doctor.machine import Fact, machine_facts
 
 Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
@@ -53,17 +49,20 @@ def doctor(
             pairs and their rules are written to FILE.left-out.jsonl.
         threads: Worker processes for a corpus; 0: one for every core.
     """
-    options = corpus_command.Options((source, target), test, vocabulary, only, without, out, json, fix, threads)
     if _is_corpus(what):
-        corpus_command.check_corpus(what, options)
+        from transduce.wings.corpora.doctor.corpus_command import (
+            check_corpus,
+            choose_rules,
+        )  # numpy: too slow for --help
+
+        rules = choose_rules((source, target), test, only, without)
+        check_corpus(what, rules, vocabulary=vocabulary, out=out, json=json, fix=fix, threads=threads)
         return
-    for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if field.name != "json" and value != field.default:
-            name = "from" if field.name == "languages" else field.name
-            raise UserError(f"--{name} is for a corpus. Name its files.")
-    from transduce.wings.corpora.doctor.folder import folder_facts  # numpy: too slow for --help
-    from transduce.wings.corpora.doctor.machine import machine_facts
+    for_corpus: dict[str, object] = {"from": source, "to": target, "test": test, "vocabulary": vocabulary, "only": only}
+    for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}
+    if option := next((name for name, value in for_corpus.items() if value), ""):
+        raise UserError(f"--{option} is for a corpus. Name its files.")
+    from transduce.wings.corpora.doctor.folder import folder_facts
 
     facts = list(folder_facts(Path(what[0])) if what else machine_facts(Path.cwd()))
     if json:
@@ -86,7 +85,7 @@ def _is_corpus(what: tuple[str, ...]) -> bool:
     return not ours and any(suffixes(path.name)[0] in combinable_suffixes() for path in folder.rglob("[!.]*"))
 
 
-def _print(facts: Iterable["Fact"]) -> None:
+def _print(facts: Iterable[Fact]) -> None:
     signs = {"good": "  ", "lacking": "- ", "damaged": "! "}
     rows = []
     for fact in facts:

@@ -3,105 +3,102 @@
 import json as json_format
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from transduce.commands.output import check_output, print_table, write_lines
+from transduce.config.schema import UNK
 from transduce.system.errors import UserError
 from transduce.system.journal import say, telling
 from transduce.system.machine import cores
-
-if TYPE_CHECKING:
-    from transduce.text.rules import Rules
-    from transduce.wings.corpora.doctor.audit import Audit
+from transduce.text.pairs import read_pairs
+from transduce.text.plain import STANDARD_INPUT, suffixes
+from transduce.text.rules import (
+    DUPLICATE,
+    ENCODING,
+    IN_TEST_SET,
+    LANGUAGE_RULES,
+    OTHERS,
+    SWAPPED,
+    Rules,
+    check_names,
+)
+from transduce.tokens.learning import CHARACTER_COVERAGE
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.corpora.doctor.audit import Audit, audit
+from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
+from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page
+from transduce.wings.rules.identify import identifier
 
 EXAMPLES_PRINTED = 2  # of each rule
 MAX_TEXT_WIDTH = 100  # characters of an example
 RARE_PRINTED = 12  # characters
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, see `doctor`."""
-
-    languages: tuple[str, str] = ("", "")
-    test: tuple[str, ...] = ()
-    vocabulary: Path | None = None
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    out: Path | None = None
-    json: bool = False
-    fix: tuple[str, ...] = ()
-    threads: int = 0
-
-
-def check_corpus(files: Sequence[str], options: Options) -> None:
-    """Read the corpus once and report; for --fix read it again and write the kept pairs."""
-    from transduce.text.pairs import read_pairs
-    from transduce.text.plain import STANDARD_INPUT
-    from transduce.wings.corpora.doctor.audit import audit  # numpy: too slow for --help
-    from transduce.wings.corpora.doctor.repair import check_form
-    from transduce.wings.corpora.doctor.report import report_page
-
-    outputs = [*([options.out] if options.out else []), *map(Path, options.fix)]
+def check_corpus(
+    files: Sequence[str],
+    rules: Rules,
+    *,
+    vocabulary: Path | None,
+    out: Path | None,
+    json: bool,
+    fix: Sequence[str],
+    threads: int,
+) -> None:
+    """Read the corpus once and report; to repair it, read it again and write the kept pairs. See `doctor`."""
+    outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
-        check_output(output, files, "--out" if output == options.out else "--fix")
+        check_output(output, files, "--out" if output == out else "--fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
         raise UserError("--fix and --out name the same file twice. Give each output a file of its own.")
-    if options.fix and set(files) & set(STANDARD_INPUT):
+    if fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which is not possible from standard input. Name a file.")
-    if options.fix:
-        check_form(files, options.fix)
-    rules, languages = _rules(options), (options.languages[0] or "source", options.languages[1] or "target")
+    if fix:
+        check_form(files, fix)
+    languages = rules.languages[0] or "source", rules.languages[1] or "target"
     began = time.monotonic()
     pairs = telling(read_pairs(files, languages, lenient=True), "pairs checked")
-    result = audit(pairs, rules, options.threads or cores())
+    result = audit(pairs, rules, threads or cores())
     seconds = time.monotonic() - began
-    uncovered = _uncovered(result, options.vocabulary)
-    if options.json:
+    uncovered = _uncovered(result, vocabulary)
+    if json:
         print(json_format.dumps(_as_json(result, uncovered, seconds), ensure_ascii=False, indent=1))
     else:
         _print(result, uncovered, seconds, files)
-    if options.out:
+    if out:
         page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
-        write_lines(options.out, [page])
-        say(f"Written: {options.out}")
-    if options.fix:
-        _fix(files, languages, options.fix, result)
+        write_lines(out, [page])
+        say(f"Written: {out}")
+    if fix:
+        _fix(files, languages, fix, result)
 
 
-def _rules(options: Options) -> "Rules":
+def choose_rules(
+    languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
+) -> Rules:
     """The chosen rules, without those whose requirements are missing."""
-    from transduce.text.rules import DUPLICATE, IN_TEST_SET, LANGUAGE_RULES, OTHERS, SWAPPED, Rules, check_names
-    from transduce.wings.rules.identify import identifier
-
     known = (DUPLICATE, *OTHERS)
-    check_names((*options.only, *options.without), known)
-    chosen = [name for name in options.only or known if name not in options.without]
-    if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(options.only):
+    check_names((*only, *without), known)
+    chosen = [name for name in only or known if name not in without]
+    if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
         say("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]
-    for code, rule in zip(options.languages, LANGUAGE_RULES[1:], strict=True):
-        if code and rule in chosen and rule not in options.only and not identifier().label(code):
+    for code, rule in zip(languages, LANGUAGE_RULES[1:], strict=True):
+        if code and rule in chosen and rule not in only and not identifier().label(code):
             say(f"The language '{code}' is not checked: py3langid doesn't know it.")
             chosen = [name for name in chosen if name not in (rule, SWAPPED)]
-    others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or options.test or options.only))
-    return Rules(0, DUPLICATE in chosen, others, options.languages, options.test)
+    others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or test or only))
+    return Rules(0, DUPLICATE in chosen, others, languages, test)
 
 
-def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]:
+def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
     """Characters without a piece of their own and their counts, in `vocabulary` or in one learnt from the corpus.
 
     Such characters are spelt in bytes; in an imported vocabulary they are unknown.
     """
-    import numpy as np
-
-    from transduce.config.schema import UNK
-    from transduce.tokens.learning import CHARACTER_COVERAGE
-    from transduce.tokens.tokenizer import Tokenizer
-
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
@@ -122,15 +119,7 @@ def _uncovered(audit: "Audit", vocabulary: Path | None) -> list[tuple[str, int]]
     return sorted(uncovered.items(), key=lambda item: -item[1])
 
 
-def _print(
-    audit: "Audit",
-    uncovered: Sequence[tuple[str, int]],
-    seconds: float,
-    files: Sequence[str],
-) -> None:
-    from transduce.text.rules import ENCODING
-    from transduce.wings.corpora.doctor.report import length_rows, line_numbers
-
+def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]) -> None:
     pairs, faulty, findings = audit.pairs, audit.faulty, audit.findings()
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
@@ -170,9 +159,7 @@ def _cut(text: str) -> str:
     return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
 
-def _as_json(audit: "Audit", uncovered: Sequence[tuple[str, int]], seconds: float) -> dict[str, Any]:
-    from transduce.wings.corpora.doctor.report import length_rows
-
+def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float) -> dict[str, Any]:
     return {
         "pairs": audit.pairs,
         "faulty": audit.faulty,
@@ -197,16 +184,8 @@ def _as_json(audit: "Audit", uncovered: Sequence[tuple[str, int]], seconds: floa
     }
 
 
-def _fix(
-    files: Sequence[str],
-    languages: tuple[str, str],
-    outputs: Sequence[str],
-    audit: "Audit",
-) -> None:
+def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
     """Write the kept pairs, and lists of the removed and the repaired ones."""
-    from transduce.text.plain import suffixes
-    from transduce.wings.corpora.doctor.repair import RepairedCorpus
-
     if audit.stopped:
         raise UserError(f"Nothing was written, because the corpus can't be read to its end: {audit.stopped}")
     corpus = RepairedCorpus(files, languages, audit)

@@ -14,7 +14,7 @@ from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
-from transduce.wings.corpora.doctor.fact import Fact
+from transduce.wings.corpora.doctor.machine import Fact
 from transduce.wings.formats import formats, refuse
 
 
@@ -27,13 +27,13 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
         yield from _files(folder, "export the model again to another folder")
         return
-    config, named = model_folder.read_config(folder), quote(str(folder))
+    config = model_folder.read_config(folder)
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
         yield from _files(folder, f"use another copy, or train again with another folder than {folder}")
     else:
-        yield Fact("state", "lacking", "not finished", f"to resume, run the same `transduce train … --out {named}`")
+        yield Fact("state", "lacking", "not finished", "to resume, run the command of this training again")
     for path in whole:
         yield from _files(path, f"rm -r {quote(str(path))} (the previous checkpoint is used then)", brief=True)
     if (folder / model_folder.DATA).is_dir():
@@ -42,7 +42,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         if aside.suffix != LOCK:
             yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
-        yield Fact("checkpoints", "lacking", "none", f"to start, run the same `transduce train … --out {named}`")
+        yield Fact("checkpoints", "lacking", "none", "to start, run the command of this training again")
     yield from _engines(folder, config, finished)
 
 

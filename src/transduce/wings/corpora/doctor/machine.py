@@ -2,19 +2,19 @@
 
 import os
 import platform
-import re
 import shutil
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Literal, NamedTuple
+
+from packaging.requirements import Requirement
 
 from transduce.system.machine import cores
-from transduce.wings.corpora.doctor.fact import Fact
 
 GIB = 1 << 30
 MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
 MIN_DISK_BYTES = 5 * GIB  # to keep its checkpoints
-DEVELOPER_EXTRAS = ("dev",)
 EXTRA_PURPOSES = {
     "doctor": "language identification",
     "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
@@ -26,11 +26,15 @@ EXTRA_PURPOSES = {
     "tensorboard": "learning curves in TensorBoard",
     "zstd": "files that end in .zst",
 }
-REQUIREMENT = re.compile(
-    r"""(?P<name>[\w.-]+) (?:\[[^]]*\])? .*? (?:>=\s*(?P<minimum>[\d.]+))? [^;]* ; .*? extra\s*==\s*
-    ["'](?P<extra>[\w-]+)["']""",
-    re.VERBOSE,
-)
+
+
+class Fact(NamedTuple):
+    """A checked property of a machine or a folder, and the command or advice that improves it, if any."""
+
+    what: str
+    state: Literal["good", "lacking", "damaged"]
+    says: str
+    mend: str = ""
 
 
 def machine_facts(folder: Path) -> Iterator[Fact]:
@@ -38,7 +42,9 @@ def machine_facts(folder: Path) -> Iterator[Fact]:
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads may be used")
-    yield from _memory()
+    if total := _memory_bytes():
+        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
+        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
     free = shutil.disk_usage(folder).free
     mend = "free some space, or write elsewhere" if free < MIN_DISK_BYTES else ""
     yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
@@ -56,25 +62,14 @@ def _torch() -> Iterator[Fact]:
             yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
     elif any(Path("/dev").glob("nvidia[0-9]*")):
         why = "was built without CUDA" if torch.version.cuda is None else f"has CUDA {torch.version.cuda}"
-        yield Fact(
-            "GPU",
-            "lacking",
-            f"there is one, but torch can't use it: it {why}",
-            "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/",
-        )
+        mend = "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/"
+        yield Fact("GPU", "lacking", f"there is one, but torch can't use it: it {why}", mend)
     else:
         yield Fact("GPU", "good", "none; small models train on the CPU")
 
 
-def _memory() -> Iterator[Fact]:
-    """The memory of the machine, or the limit of its container."""
-    total = _memory_bytes()
-    if total:
-        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
-        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
-
-
 def _memory_bytes() -> int:
+    """The memory of the machine, or the limit of its container; 0: unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -86,26 +81,21 @@ def _memory_bytes() -> int:
 
 def _extras() -> Iterator[Fact]:
     """The optional packages, as the installed package declares them."""
-    wanted: dict[str, list[tuple[str, str]]] = {}
-    for requirement in metadata.requires("transduce") or []:
-        match = REQUIREMENT.match(requirement)
-        if match and match["extra"] and match["name"] != "transduce" and match["extra"] not in DEVELOPER_EXTRAS:
-            wanted.setdefault(match["extra"], []).append((match["name"], match["minimum"] or "0"))
-    for extra, packages in sorted(wanted.items()):
-        missing = [complaint for name, minimum in packages if (complaint := _complaint(name, minimum))]
-        says = EXTRA_PURPOSES.get(extra, extra) + (f": {', '.join(missing)}" if missing else "")
+    requirements = [Requirement(text) for text in metadata.requires("transduce") or []]
+    for extra, purpose in EXTRA_PURPOSES.items():
+        wanted = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
+        missing = ", ".join(filter(None, map(_complaint, wanted)))
         mend = f"pip install 'transduce[{extra}]'" if missing else ""
-        yield Fact(f"extra {extra}", "lacking" if missing else "good", says, mend)
+        yield Fact(
+            f"extra {extra}", "lacking" if missing else "good", f"{purpose}: {missing}" if missing else purpose, mend
+        )
 
 
-def _complaint(name: str, minimum: str) -> str:
+def _complaint(requirement: Requirement) -> str:
     """Why a package can't be used; "" if it can."""
     try:
-        version = metadata.version(name)
+        version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
-        return f"{name} is missing"
-    return f"{name} {version} is older than {minimum}" if _numbers(version) < _numbers(minimum) else ""
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]
+        return f"{requirement.name} is missing"
+    is_good = requirement.name == "transduce" or requirement.specifier.contains(version, prereleases=True)
+    return "" if is_good else f"{requirement.name} is {version}, but must be {requirement.specifier}"

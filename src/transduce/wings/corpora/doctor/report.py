@@ -1,6 +1,7 @@
 """The report about a corpus: one self-contained HTML page without scripts."""
 
 from collections.abc import Sequence
+from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 
@@ -32,7 +33,8 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
         section("Lengths", _lengths(audit)),
         section("Characters", _characters(audit, uncovered)),
     ]
-    return document(f"Corpus report: {name}", "\n".join(sections), CORPUS_STYLE)
+    style = (files("transduce.wings.corpora.doctor") / "report.css").read_text(encoding="utf-8")
+    return document(f"Corpus report: {name}", "\n".join(sections), style)
 
 
 def _rules(findings: Sequence[Finding], pairs: int) -> str:
@@ -150,40 +152,3 @@ def _characters(audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
 
 def _character(character: str, count: int) -> str:
     return f"<span><b>{shown(character)}</b> U+{ord(character):04X} <i>{count:,}</i></span> "
-
-
-CORPUS_STYLE = """
-h2 { margin-bottom: .6rem; }
-table { border-collapse: collapse; width: 100%; }
-th { text-align: left; font-weight: 500; vertical-align: top; white-space: nowrap; padding: .4rem 1rem .4rem 0; }
-td { padding: .4rem 1rem .4rem 0; vertical-align: top; overflow-wrap: anywhere; }
-tr { border-bottom: 1px solid var(--line); }
-th a { color: var(--accent); text-decoration: none; }
-.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.bar { width: 8rem; }
-.bar svg { width: 8rem; height: .7rem; display: block; margin-top: .45rem; }
-.bar rect { fill: var(--accent); }
-.place, figcaption { color: var(--soft); font-size: .875rem; }
-.pairs { table-layout: fixed; }
-.pairs .place { width: 9rem; }
-.lengths { margin-top: 1rem; max-width: 34rem; }
-.lengths thead th { text-align: right; color: var(--soft); font-size: .875rem; }
-.stopped { background: var(--mark); color: var(--marked); border-radius: .4rem; padding: .6rem .8rem; }
-figure svg { display: block; width: 100%; height: auto; }
-figure .source { fill: var(--accent); }
-figure .target { fill: var(--marked); }
-figure line { stroke: var(--line); }
-figure text { fill: var(--soft); font-size: 11px; }
-.characters span { display: inline-block; margin: 0 1rem .3rem 0; color: var(--soft); font-size: .875rem; }
-.characters b { color: var(--ink); font-size: 1rem; font-weight: 500; }
-.characters i { font-style: normal; font-variant-numeric: tabular-nums; }
-@media (max-width: 640px) {
-  .rules tr { display: grid; grid-template-columns: 1fr auto auto; padding: .4rem 0; }
-  .rules .bar, .rules td:last-child { grid-column: 1 / -1; padding: 0; }
-  .rules .bar, .bar svg { width: 100%; }
-  .pairs tr { display: block; padding: .5rem 0; }
-  .pairs td, .pairs .place { display: block; width: auto; padding: .1rem 0; }
-  .lengths th { white-space: normal; }
-  .lengths th, .lengths td { padding-right: .5rem; }
-}
-"""

@@ -23,7 +23,6 @@ MAX_EXPANSION = 100  # times the size of an archive; text is rarely compressed t
 MIN_LIMIT_BYTES = 1 << 24  # a small archive may always become so large
 MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
-ZIP_ENCRYPTED = 1  # a flag
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second is an empty archive
 DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
 
@@ -61,11 +60,14 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
             yield "", _plain(file, path)
         return
     missing = set(wanted)
-    for name, stream in (_zip_members if _is_zip(path) else _tar_members)(path, missing.copy()):
+    for name, stream in (_zip_members if _is_zip(path) else _tar_members)(path, wanted):
         if name not in missing:
             raise UserError(f"{path} holds {name} twice.")
+        if stream is None:
+            raise UserError(f"{path} is refused: {name} is a link or a device, not a file.")
         missing.remove(name)
-        yield name, stream
+        member = _plain(stream, path)  # a name, because the stream closes when nothing refers to it
+        yield name, member
     if missing:
         raise UserError(f"{path} doesn't hold {', '.join(sorted(missing))}; is the table out of date?")
 
@@ -78,20 +80,18 @@ def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[st
         return {name: archive.open(name).read(limit) for name in wanted if name in archive.namelist()}
 
 
-def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The wanted members; None for one that is no plain file."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.filename in wanted:
-                if (entry.external_attr >> 16) & ZIP_KIND_MASK == ZIP_LINK:
-                    raise _wrong_kind(path, entry.filename)
-                if entry.flag_bits & ZIP_ENCRYPTED:
-                    raise UserError(f"{path}: {entry.filename} is encrypted.")
+                is_link = (entry.external_attr >> 16) & ZIP_KIND_MASK == ZIP_LINK
                 with archive.open(entry) as stream:
-                    yield entry.filename, _plain(stream, path)
+                    yield entry.filename, None if is_link else stream
 
 
-def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """One pass from front to end; skipped members count towards the limit as well."""
+def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The same, in one pass from front to end; skipped members count towards the limit as well."""
     with path.open("rb") as file:
         raw = _Limited(_decompressed(file), path)
         raw.headers = MAX_HEADER_BYTES  # the first member's are read when the archive is opened
@@ -100,22 +100,15 @@ def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
             while entry := archive.next():
                 raw.headers = None
                 archive.members = []  # type: ignore[attr-defined]  # tarfile would keep them all
-                if entry.isreg() and not entry.issparse():
-                    stream = cast(IO[bytes], archive.extractfile(entry))
-                    if entry.name in wanted:
-                        member = _plain(stream, path)  # a name, because the stream closes when nothing refers to it
-                        yield entry.name, member
-                    _drain(stream)  # so that only headers are left before the next member
-                elif entry.name in wanted:
-                    raise _wrong_kind(path, entry.name)
+                stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                if entry.name in wanted:
+                    yield entry.name, stream
+                while stream and stream.read(1 << 16):
+                    pass  # so that only headers are left before the next member
                 raw.headers = MAX_HEADER_BYTES
             raw.headers = None
-        _drain(content)  # the checksum of the compressed data comes after the last member
-
-
-def _drain(stream: IO[bytes]) -> None:
-    while stream.read(1 << 16):
-        pass
+        while content.read(1 << 16):
+            pass  # the checksum of the compressed data comes after the last member
 
 
 def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
@@ -133,10 +126,6 @@ def _decompressed(stream: IO[bytes]) -> IO[bytes]:
     if start[:3] == b"BZh" and start[4:10] == b"1AY&SY":
         return bz2.BZ2File(buffered)
     return buffered
-
-
-def _wrong_kind(path: Path, name: str) -> UserError:
-    return UserError(f"{path} is refused: {name} is a link or a device, not a file.")
 
 
 def _is_zip(path: Path) -> bool:

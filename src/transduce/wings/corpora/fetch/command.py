@@ -49,12 +49,11 @@ def fetch(
         say(f"{out} holds {name} already.")
         _print_fetched(fetched)
         return
-    release = None
     if entry.catalogue and not request.version:
         from transduce.wings.corpora.fetch.opus import look_up
 
-        release = look_up(entry, request)
-    corpus = choose(entry, request, release)
+        request = look_up(entry, request)
+    corpus = choose(entry, request)
     _print_plan(corpus, out, downloads)
     if out:
         _print_fetched(fetching.fetch(corpus, out, downloads))
@@ -68,9 +67,9 @@ def _entries(table: Path | None) -> dict[str, Entry]:
     try:
         return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
     except OSError as error:
-        raise UserError(f"--table {table} can't be read: {error.strerror}.") from None
+        raise UserError(f"{table} can't be read: {error.strerror}.", option="table") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"--table {table} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
+        raise UserError(f"{table} is not UTF-8 at byte {error.start}; save it as UTF-8.", option="table") from None
 
 
 def _print_entries(entries: dict[str, Entry]) -> None:
@@ -91,17 +90,14 @@ def _size(corpus: Corpus) -> str:
 
 def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
     """Print what is about to be downloaded."""
-    print_table(
-        [
-            ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
-            ("licence", corpus.licence),
-            *([("homepage", corpus.homepage)] if corpus.homepage else []),
-            *([("cite", corpus.cite)] if corpus.cite else []),
-            ("download", _size(corpus)),
-            *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
-            *([("to", f"{out}, through {downloads or f'{out}.downloads'}")] if out else []),
-        ]
-    )
+    rows = [
+        ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
+        *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
+        ("download", _size(corpus)),
+        *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
+        ("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""),
+    ]
+    print_table([row for row in rows if row[1]])
 
 
 def _print_fetched(fetched: "Fetched") -> None:

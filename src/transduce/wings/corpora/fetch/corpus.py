@@ -48,12 +48,12 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
-            raise UserError(f"--out {out} exists already. Name a new folder.") from None
+            raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
         return None
     except (ValueError, LookupError, TypeError):
         raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out}, and it is fetched again.") from None
     if corpus != name:
-        raise UserError(f"--out {out} holds {corpus}; name another folder for {name}.")
+        raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
     verify(out)
     _clear(out)
     return fetched
@@ -166,25 +166,18 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
     facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
     facts |= {"fetched": today, "downloads": downloads}
     (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
-    lines = [
-        f"# {corpus.title}",
-        "",
-        f"Licence: {corpus.licence}",
-        *([f"Homepage: {corpus.homepage}"] if corpus.homepage else []),
-        *([f"Cite: {corpus.cite}"] if corpus.cite else []),
+    lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
+    lines += [f"{name}: {value}" for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite)) if value]
+    lines += [
         "",
         f"Fetched as `{corpus.name}` on {today}. Taken out of archives and mark-up, and joined in this order:",
         "",
-        *(f"* {split}: {fetched.pairs[split]:,} pairs: {_names(parts)}" for split, parts in corpus.splits.items()),
-        "",
-        "From:",
-        "",
-        *(f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads),
     ]
+    for split, parts in corpus.splits.items():
+        names = ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
+        lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")
+    lines += ["", "From:", ""]
+    lines += [f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads]
     if fetched.repaired:
         lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; these are U+FFFD now."]
     (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _names(parts: tuple[Part, ...]) -> str:
-    return ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)

@@ -43,10 +43,6 @@ HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 Answer = TypeVar("Answer")
 
 
-class _TransientError(Exception):
-    """A failure after which another attempt may succeed."""
-
-
 def download(wanted: Download, folder: Path) -> Path:
     """Download a file to `folder`, unless it is there; a partial file is continued.
 
@@ -86,8 +82,6 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
         before, wait = progress(), 0.0
         try:
             return attempt()
-        except _TransientError as error:
-            reason = str(error)
         except urllib.error.HTTPError as error:
             with error:
                 reason = " ".join(f"it answers {error.code} {error.reason}".split())
@@ -129,13 +123,13 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
             if error.headers.get("Content-Range", "") == f"bytes */{size}":
                 return part
         part.unlink()
-        raise _TransientError("the file has changed; it is fetched again") from None
+        raise ConnectionError("the file has changed; it is fetched again") from None
     with answer:
         offset, total = _range(answer)
         version = path.with_name(path.name + _suffix(wanted, answer, total))
         if offset and (offset, version) != (size, part):
             part.unlink()
-            raise _TransientError("the file has changed; it is fetched again")
+            raise ConnectionError("the file has changed; it is fetched again")
         needed, free = total - _size(part), shutil.disk_usage(path.parent).free
         if needed > free:
             raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free; make room.")
@@ -149,7 +143,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Write the bytes from `offset` on; raises _TransientError if they end before or after `total`."""
+    """Write the bytes from `offset` on; raises ConnectionError if they end before or after `total`."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -162,7 +156,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
     with _disk(path):
         os.fsync(file.fileno())
     if total and done != total:
-        raise _TransientError(f"the connection ended after {done:,} of {total:,} bytes")
+        raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 @contextmanager
@@ -200,7 +194,7 @@ def _range(answer: Any) -> tuple[int, int]:
         return 0, int(length) if length.isdecimal() else 0
     match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", answer.headers.get("Content-Range", ""))
     if not match:
-        raise _TransientError("it doesn't say which part of the file it sends")
+        raise ConnectionError("it doesn't say which part of the file it sends")
     return int(match[1]), int(match[2]) + 1 if match[3] == "*" else int(match[3])
 
 
@@ -210,13 +204,14 @@ def _check(wanted: Download, path: Path) -> None:
     if not expected or (actual := digest(path, algorithm)) == expected:
         return
     with path.open("rb") as file:
-        is_page = file.read(256).lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    size = path.stat().st_size
+        content = file.read(256).lstrip().lower()
+    size, hint = path.stat().st_size, "fetch it again, or check what has changed."
+    if content.startswith((b"<!doctype html", b"<html")):
+        hint = "it is a web page: does a proxy ask for a login?"
     path.unlink()
-    page, other = "it is a web page: does a proxy ask for a login?", "fetch it again, or check what has changed."
     raise UserError(
         f"{wanted.url} is not the file of the table: its {algorithm} is {actual} instead of {expected} "
-        f"({size:,} bytes, removed); {page if is_page else other}"
+        f"({size:,} bytes, removed); {hint}"
     )
 
 

@@ -4,13 +4,13 @@ import json
 
 from transduce.system.errors import UserError
 from transduce.wings.corpora.fetch.download import read_address
-from transduce.wings.corpora.fetch.table import Entry, Release, Request
+from transduce.wings.corpora.fetch.table import Entry, Request
 
 KIB = 1024  # bytes; the unit of sizes in the catalogue
 
 
-def look_up(entry: Entry, request: Request) -> Release:
-    """The newest version of a corpus for two languages; raises UserError if there is none."""
+def look_up(entry: Entry, request: Request) -> Request:
+    """The request for the newest version; raises UserError if there is none."""
     source, target = request.languages
     url = entry.catalogue.format_map(request.placeholders() | {"version": "latest"})
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"
@@ -22,7 +22,8 @@ def look_up(entry: Entry, request: Request) -> Release:
         for row in json.loads(answer)["corpora"]:
             first, second = str(row["source"]), str(row["target"])
             if row["corpus"] == request.corpus and {first, second} == {source, target}:
-                return Release(str(row["version"]), first, second, int(row.get("size") or 0) * KIB)
+                size = int(row.get("size") or 0) * KIB
+                return request._replace(version=str(row["version"]), stored=(first, second), size=size)
     except (ValueError, LookupError, TypeError):
         raise UserError(f"The answer of {url} is no catalogue. If you know the version, write {named}.") from None
     raise UserError(

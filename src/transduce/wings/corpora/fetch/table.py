@@ -10,7 +10,7 @@ docs/guides/corpora.md describes all keys.
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
@@ -55,15 +55,6 @@ class Part(NamedTuple):
         return self.source, self.target
 
 
-class Release(NamedTuple):
-    """A version of a corpus in a collection; first, second: the languages in the order of its file names."""
-
-    version: str
-    first: str
-    second: str
-    size: int
-
-
 class Corpus(NamedTuple):
     """A corpus ready to download; `splits` in the order of the table."""
 
@@ -83,17 +74,18 @@ class Corpus(NamedTuple):
 
 
 class Request(NamedTuple):
-    """NAME[:CORPUS[/VERSION]][:SOURCE-TARGET]"""
+    """What is asked for, such as "opus:Books/v1:en-de"."""
 
     text: str
     corpus: str
     version: str
     languages: tuple[str, str]
+    stored: tuple[str, str]  # the languages in the order of file names
+    size: int = 0  # bytes of a version in a collection; 0: unknown
 
     def placeholders(self) -> dict[str, str]:
         """The values of the placeholders."""
-        values = (*self.languages, *sorted(self.languages), self.corpus, self.version)
-        return dict(zip(URL_PLACEHOLDERS, values, strict=True))
+        return dict(zip(URL_PLACEHOLDERS, (*self.languages, *self.stored, self.corpus, self.version), strict=True))
 
 
 class Entry(NamedTuple):
@@ -102,17 +94,8 @@ class Entry(NamedTuple):
     name: str
     facts: Mapping[str, Any]
     splits: Mapping[str, list[dict[str, Any]]]
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The language pairs, each available in both directions; empty: any pair."""
-        languages = self.facts["languages"]
-        return [] if languages == "any" else [_pair(text, self.name) for text in languages]
-
-    @property
-    def catalogue(self) -> str:
-        """For a collection, the address that lists its versions."""
-        return str(self.facts.get("catalogue", ""))
+    pairs: list[tuple[str, str]]  # of languages, each available in both directions; empty: any pair
+    catalogue: str  # of a collection: the address that lists its versions
 
     @property
     def pattern(self) -> str:
@@ -154,22 +137,27 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
     if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
         raise UserError(f"'{text}' doesn't say which corpus of {name}. Write {entry.example}.")
-    return entry, Request(text, corpus, version, languages)
+    first, second = sorted(languages)
+    return entry, Request(text, corpus, version, languages, (first, second))
 
 
-def choose(entry: Entry, request: Request, release: Release | None = None) -> Corpus:
-    """The corpus of a request; release: for a collection without a version in the request."""
-    values = request.placeholders()
-    if release:
-        values |= {"version": release.version, "first": release.first, "second": release.second}
+def choose(entry: Entry, request: Request) -> Corpus:
+    """The corpus that a request stands for; raises UserError if the table lacks a value for its languages."""
+    values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
         for split, parts in entry.splits.items():
             if available := [part for part in parts if _has(part, request.languages)]:
-                splits[split] = tuple(_part(part, values, release.size if release else 0) for part in available)
+                splits[split] = tuple(_part(part, values, request.size) for part in available)
     except KeyError as error:
         raise UserError(f"The table has no value of {entry.name} for the language {error}.") from None
-    _check_used_once(entry.name, [part for parts in splits.values() for part in parts])
+    for side in (side for parts in splits.values() for part in parts for side in part.sides):
+        used = members.setdefault(side.download, set())
+        if side.member in used or (used and "" in (*used, side.member)):  # "": the whole file, which is no archive then
+            raise UserError(
+                f"The table takes {side.member or 'the whole'} of {side.download.url} twice for {entry.name}."
+            )
+        used.add(side.member)
     title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
         recipe = ""
@@ -196,16 +184,6 @@ def _part(fields: Mapping[str, Any], values: dict[str, str], size: int) -> Part:
     return Part(side("source"), side("target"), fields.get("format", "text"), tuple(fields.get("notes", ())))
 
 
-def _check_used_once(name: str, parts: list[Part]) -> None:
-    """Refuse one text in two places, and a file that is both an archive and a text."""
-    members: dict[Download, set[str]] = {}
-    for side in (side for part in parts for side in part.sides):
-        used = members.setdefault(side.download, set())
-        if side.member in used or (used and "" in (*used, side.member)):
-            raise UserError(f"The table takes {side.member or 'the whole'} of {side.download.url} twice for {name}.")
-        used.add(side.member)
-
-
 def _pair(text: str, where: str) -> tuple[str, str]:
     match = PAIR.fullmatch(text)
     if not match or match[1] == match[2]:
@@ -228,7 +206,8 @@ def _entry(name: str, content: Any, file: str) -> Entry:
             raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")
         for part in parts:
             _check_values(part, PART_KEYS, ("url",), (*URL_PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
-    return Entry(name, facts, splits)
+    pairs = [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]
+    return Entry(name, facts, splits, pairs, facts.get("catalogue", ""))
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
@@ -249,19 +228,9 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
     """What a value must be; "" if it is right."""
-    if key == "bytes":
-        return "" if type(value) is int and value >= 0 else "a number"
-    if key == "notes":
-        return "" if isinstance(value, list) and all(isinstance(name, str) for name in value) else "a list of names"
-    if key == "languages" and value != "any":
-        is_list = isinstance(value, list) and all(isinstance(pair, str) and PAIR.fullmatch(pair) for pair in value)
-        return "" if is_list and value else 'a list of pairs such as "en-de", or "any"'
-    if not isinstance(value, str):
-        return "a text"
-    if key == "checksum":
-        return "" if CHECKSUM.fullmatch(value) else "sha256: or md5: with its hexadecimal digits"
-    if key == "format":
-        return "" if value in TEXT_FORMATS else f"one of {', '.join(TEXT_FORMATS)}"
+    if key in KINDS_OF_VALUES:
+        is_right, wanted = KINDS_OF_VALUES[key]
+        return "" if is_right(value) else wanted
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError):
@@ -269,3 +238,19 @@ def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
     return ""
+
+
+def _are_texts(value: Any, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) and pattern.fullmatch(text) for text in value)
+
+
+KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "bytes": (lambda value: type(value) is int and value >= 0, "a number"),
+    "notes": (lambda value: _are_texts(value, re.compile(".*")), "a list of names"),
+    "languages": (
+        lambda value: value == "any" or (value and _are_texts(value, PAIR)),
+        'a list of pairs such as "en-de", or "any"',
+    ),
+    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: with its hexadecimal digits"),
+    "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),
+}
