@@ -9,55 +9,35 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
-from transduce.wings.serving.access import SERVER_ERROR, AccessControl
-from transduce.wings.serving.batching import QueueFullError
+from transduce.wings.serving import payload
+from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import (
-    FORM,
-    MULTIPART,
-    Asked,
-    Detection,
-    Texts,
-    boundary,
-    check_characters,
-    check_limits,
-    parse,
-    validate,
-)
+from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
 from transduce.wings.serving.service import AUTO, Order, Service
 
 Result = TypeVar("Result")
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
 PAGE_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-CONTENT_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
-CLIENT_DISCONNECTED = 499
-ERRORS = {  # instead of the framework's own
-    "Not Found": "Not found. See /docs.",
-    "Method Not Allowed": "Method not allowed. See /docs.",
-}
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
@@ -70,6 +50,9 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         yield
         await service.batcher.stop()
 
+    async def refuse(_: Request, error: Exception) -> JSONResponse:
+        return answer(error)
+
     app = FastAPI(
         title="transduce",
         version=version("transduce"),
@@ -78,14 +61,13 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         docs_url=None,  # that page loads scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        exception_handlers=dict.fromkeys((UserError, HTTPException, ClientDisconnect, Exception), refuse),
     )
-    _answer_errors(app)
     _add_translations(app, service)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
-    pages = _add_page(app)
-    _add_reference(app)
-    return AccessControl(app, service, keys, limits, open_paths={"/health", *pages}, local=local)
+    open_paths = {"/health", *_add_page(app)}
+    return AccessControl(app, service, keys, limits, open_paths=open_paths, local=local)
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:
@@ -95,7 +77,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     async def translate(request: Request) -> JSONResponse:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
-        check_limits(asked, texts, limits)
+        payload.check_limits(asked, texts, limits)
         answer: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
@@ -115,7 +97,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
-        check_characters("text", [asked.q], limits.characters)
+        payload.check_characters("text", [asked.q], limits.characters)
         return JSONResponse([each._asdict() for each in service.detect(asked.q)])
 
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
@@ -195,57 +177,22 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
 
 
 def _add_page(app: FastAPI) -> list[str]:
-    """Add the web page and its assets; returns their paths."""
+    """Add the web page, its assets and /docs; returns the paths of all but /docs."""
     found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
     found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
-    contents = {path: each.read_bytes() for path, each in found.items() if each.is_file()}
-    contents["/"] = contents.pop("/index.html")
+    found["/"] = found.pop("/index.html")
 
     def add(path: str, content: bytes) -> None:
-        kind = CONTENT_TYPES.get("." + path.rpartition(".")[2], "text/html") + "; charset=utf-8"
+        kind = CONTENT_TYPES.get(path.rpartition(".")[2], "text/html") + "; charset=utf-8"
 
         @app.get(path, include_in_schema=False)
         async def asset() -> Response:
             return Response(content, headers={**PAGE_HEADERS, "Content-Type": kind})
 
-    for path, content in contents.items():
-        add(path, content)
-    return list(contents)
-
-
-def _add_reference(app: FastAPI) -> None:
-    page = reference(app.openapi())
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return Response(page, media_type="text/html", headers=PAGE_HEADERS)
-
-
-def _answer_errors(app: FastAPI) -> None:
-    """Answer every error with one sentence; nothing that a client sent is logged."""
-
-    def say(status: int, sentence: str, **headers: str) -> JSONResponse:
-        return JSONResponse({"error": sentence}, status, headers)
-
-    @app.exception_handler(UserError)
-    async def mistaken(_: Request, error: UserError) -> JSONResponse:
-        return say(400, str(error))
-
-    @app.exception_handler(QueueFullError)
-    async def busy(_: Request, error: QueueFullError) -> JSONResponse:
-        return say(503, "The server is busy. Try again later.", **{"Retry-After": str(error.seconds)})
-
-    @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return say(error.status_code, ERRORS.get(error.detail, error.detail), **(error.headers or {}))
-
-    @app.exception_handler(ClientDisconnect)
-    async def left(_: Request, __: ClientDisconnect) -> JSONResponse:
-        return say(CLIENT_DISCONNECTED, "Client disconnected.")
-
-    @app.exception_handler(Exception)  # AccessControl logs it
-    async def broken(_: Request, __: Exception) -> JSONResponse:
-        return say(500, SERVER_ERROR)
+    add("/docs", reference(app.openapi()).encode())
+    for path, each in found.items():
+        add(path, each.read_bytes())
+    return list(found)
 
 
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
@@ -284,7 +231,7 @@ async def _in_turn(request: Request, service: Service, work: Callable[[], Corout
             await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise HTTPException(CLIENT_DISCONNECTED, "Client disconnected.")
+            raise ClientDisconnect
         finally:
             task.cancel()
             gone.cancel()

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from starlette.exceptions import HTTPException
+
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -21,11 +23,11 @@ Result = TypeVar("Result")
 PACE_DECAY = 0.9  # of the best pace, with every batch
 
 
-class QueueFullError(Exception):
+class QueueFullError(HTTPException):
     """The queue is full."""
 
     def __init__(self, seconds: int):
-        super().__init__(seconds)
+        super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
         self.seconds = seconds  # after which there probably is a place
 
 
@@ -185,19 +187,10 @@ class Batcher:
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Each sentence's translation, or its own error: a sentence that fails must not fail the others."""
-    key = batch[0][0].key
-    sentences = [job.sentences[i] for job, i in batch]
     try:
-        return list(key.translate(sentences))
-    except Exception:
-        return [_translate_one(key, sentence) for sentence in sentences]
-
-
-def _translate_one(key: BatchKey, sentence: str) -> Translation | Exception:
-    try:
-        return key.translate([sentence])[0]
+        return list(batch[0][0].key.translate([job.sentences[i] for job, i in batch]))
     except Exception as error:
-        return error
+        return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 
 
 def _unfinished(jobs: Iterable[Job]) -> deque[Job]:

@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import NamedTuple
@@ -21,16 +20,14 @@ class Downloads:
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
-        self._kept: OrderedDict[str, Download] = OrderedDict()
+        self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
         """Keep a document; returns the secret name. name: file name of the source document; target: language code."""
-        self._expire()
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
-        while len(self._kept) > self._size:
-            self._kept.popitem(last=False)
+        self._expire()
         return secret_name
 
     def get(self, secret_name: str) -> Download | None:
@@ -39,6 +36,5 @@ class Downloads:
         return self._kept.get(secret_name)
 
     def _expire(self) -> None:
-        now = self._clock()
-        while self._kept and next(iter(self._kept.values())).expires < now:
-            self._kept.popitem(last=False)
+        oldest_first = [*self._kept.items()][-self._size :]
+        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}

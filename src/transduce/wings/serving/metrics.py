@@ -10,31 +10,23 @@ class Metrics:
 
     def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
         """requests, tokens: return the current length of the queue."""
-        self._registry = CollectorRegistry()
-        self.answers = Counter(
-            "transduce_requests", "Requests by route and status.", ["route", "status"], registry=self._registry
-        )
+        registry = self._registry = CollectorRegistry()
+        labels = ["route", "status"]
+        self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
         self.seconds = Histogram(
             "transduce_request_seconds",
             "Seconds from a request's headers to the end of its answer.",
             ["route"],
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-            registry=self._registry,
+            registry=registry,
         )
-        self.sentences = Counter("transduce_sentences", "Sentences translated.", registry=self._registry)
-        self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=self._registry)
-        self.batches = Histogram(
-            "transduce_batch_sentences",
-            "Sentences of a batch.",
-            buckets=(1, 2, 4, 8, 16, 32, 64, 128),
-            registry=self._registry,
-        )
-        Gauge(
-            "transduce_queue_requests", "Requests waiting or being translated.", registry=self._registry
-        ).set_function(requests)
-        Gauge(
-            "transduce_queue_tokens", "Source tokens waiting or being translated.", registry=self._registry
-        ).set_function(tokens)
+        self.sentences = Counter("transduce_sentences", "Sentences translated.", registry=registry)
+        self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=registry)
+        sizes = (1, 2, 4, 8, 16, 32, 64, 128)
+        self.batches = Histogram("transduce_batch_sentences", "Sentences of a batch.", buckets=sizes, registry=registry)
+        for name, what, count in (("requests", "Requests", requests), ("tokens", "Source tokens", tokens)):
+            gauge = Gauge(f"transduce_queue_{name}", f"{what} waiting or being translated.", registry=registry)
+            gauge.set_function(count)
 
     def batch(self, sentences: int, tokens: int) -> None:
         """Count a translated batch."""

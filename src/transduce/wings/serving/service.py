@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from transduce import model_folder
-from transduce.decoding.plan import Plan
+from transduce.decoding.plan import Group, Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -75,18 +76,9 @@ class Service:
             Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
         translator = self._translator(served, order)
         size = sum(map(len, texts))
-        plan, tokens = await self._run(size, lambda: _plan(translator, texts, options, kinds))
-        groups = plan.groups
-        parts = [
-            Part(
-                BatchKey(translator, group.options),
-                [plan.sentences[i] for i in group.places],
-                [tokens[i] for i in group.places],
-            )
-            for group in groups
-        ]
+        plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
         translations = [BLANK_TRANSLATION] * len(plan.sentences)
-        for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
+        for group, translated in zip(plan.groups, await self.batcher.translate(parts), strict=True):
             for place, translation in zip(group.places, translated, strict=True):
                 translations[place] = translation
         return await self._run(size, lambda: plan.assemble(translations))
@@ -102,22 +94,20 @@ class Service:
     async def translate_html(self, texts: Sequence[str], served: Served, order: Order) -> list[Translation]:
         """The same for texts with markup, all of which is kept; nothing in it is aligned."""
         size = sum(map(len, texts))
-        pages = await self._run(
-            size,
-            lambda: [read_document((BYTE_ORDER_MARK + text).encode(), "q.html", *served.direction) for text in texts],
-        )
-        options = order.options._replace(align=False)
-        translations = iter(
-            await self.translate(_texts(pages), served, order._replace(options=options), kinds=_kinds(pages))
-        )
+        files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
+        pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
+        order = order._replace(options=order.options._replace(align=False))
+        contents = [text for page in pages for text in page.texts]
+        kinds = [kind for page in pages for kind in page.kinds]
+        translations = iter(await self.translate(contents, served, order, kinds=kinds))
+        n_best = order.options.n_best
         return await self._run(
-            size, lambda: [_page(page, [next(translations) for _ in page.texts], options.n_best) for page in pages]
+            size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
         )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
         """A whole file; raises UserError as `translate` and `read_document` do."""
-        source, target = served.direction
-        document = await self._run(len(content), lambda: read_document(content, name, source, target))
+        document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
         for what, count, limit in (
             ("a text of", max(lengths, default=0), self.limits.characters),
@@ -153,18 +143,16 @@ class Service:
 
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
-) -> tuple[Plan, list[int]]:
-    """The sentences of texts, and the tokens of each."""
+) -> tuple[Plan, list[Part]]:
+    """The plan of texts, and the sentences of each of its groups with their lengths."""
     plan = translator.plan(texts, options, kinds=kinds)
-    return plan, translator.lengths(plan.sentences)
+    tokens = translator.lengths(plan.sentences)
 
+    def part(group: Group) -> Part:
+        key, places = BatchKey(translator, group.options), group.places
+        return Part(key, [plan.sentences[i] for i in places], [tokens[i] for i in places])
 
-def _texts(pages: Sequence[Document]) -> list[str]:
-    return [text for page in pages for text in page.texts]
-
-
-def _kinds(pages: Sequence[Document]) -> list[TextKind]:
-    return [kind for page in pages for kind in page.kinds]
+    return plan, list(map(part, plan.groups))
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
