@@ -28,8 +28,7 @@ from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from transduce.wings.serving.access import AccessControl, RateLimit
-from transduce.wings.serving.api import application
-from transduce.wings.serving.downloads import Downloads
+from transduce.wings.serving.api import Downloads, application
 from transduce.wings.serving.keys import Keys, add_key, read_keys
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits

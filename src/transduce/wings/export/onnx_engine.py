@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, DecodeConfig, ModelConfig
+from transduce.config.schema import PAD, DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
+from transduce.model.batch import make_batch, source_tensor
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
-FEWEST = 512  # source tokens of a request
+MIN_REQUEST_TOKENS = 512  # of sources
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -49,7 +50,7 @@ def after(name: str) -> str:
 
 
 class OnnxStepper:
-    """A `Stepper` of what an encoder and a decoder session compute."""
+    """A `Stepper` over an encoder and a decoder session."""
 
     device = torch.device("cpu")
 
@@ -107,7 +108,7 @@ class OnnxEngine:
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """As many as the memory is meant for, or as there are."""
-        return min(max(1, config.max_tokens // config.beam_size), max(FEWEST, total))
+        return min(max(1, config.max_tokens // config.beam_size), max(MIN_REQUEST_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """One request after another, each with all threads."""
@@ -123,28 +124,21 @@ class OnnxEngine:
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """Token by token, as one batch."""
-        step, rows = self._stepper(sources), np.arange(len(sources))
-        tgt = _pad([[BOS, *target, EOS] for target in targets])
-        sums = np.zeros(len(sources))
-        for before, token in zip(tgt.T, tgt.T[1:], strict=False):
-            log_probs = step(torch.from_numpy(before.copy())).numpy()
-            sums += np.where(token == PAD, 0.0, log_probs[rows, token])
+        step, batch = self._stepper(sources), make_batch(sources, targets)
+        sums = torch.zeros(len(sources), dtype=torch.float64)
+        for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):
+            log_probs = step(before).gather(1, tokens[:, None])[:, 0]
+            sums += log_probs.masked_fill(tokens == PAD, 0.0)
         return [float(each) for each in sums]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Not supported: the graphs return none."""
+        """Not supported."""
         raise NotImplementedError
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
-        return OnnxStepper(self._encoder, self._decoder, self._empty, _pad([[*source, EOS] for source in sources]))
+        return OnnxStepper(self._encoder, self._decoder, self._empty, source_tensor(sources).numpy())
 
 
 def open_engine(model: ModelToOpen) -> OnnxEngine:
     """The engine of an export; raises UserError as OnnxEngine does."""
     return OnnxEngine(model.folders[0], model.config.model, model.threads or cores())
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """(rows, longest)."""
-    longest = max(map(len, rows))
-    return np.array([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=np.int64)

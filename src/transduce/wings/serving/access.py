@@ -115,7 +115,9 @@ class AccessControl:
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
         """Check a request and return the function that receives its body; raises HTTPException."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
-        if self._local and not is_local(_host(headers.get("host", ""))):
+        host = headers.get("host", "").lower()
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if self._local and not is_local(name):
             raise HTTPException(421, "This server is for its own machine only. Address it as localhost.")
         if self._local and post and headers.get("sec-fetch-site") == "cross-site":
             raise HTTPException(403, "Cross-site requests are not allowed.")
@@ -152,11 +154,12 @@ class AccessControl:
             _check_rate(self._by_address, _network(address))
         if not self._keys or scope["path"].startswith(DOWNLOADS):
             return receive
-        key = _key(headers, scope["query_string"])
+        key: object = _key(headers, scope["query_string"])
         if not key and length <= MAX_KEY_BODY_BYTES:
             body, receive = await _peek(receive)
-            key = _key_in(body, headers.get("content-type", ""), self._limits.depth)
-        if not key:
+            with contextlib.suppress(UserError):
+                key = parse(body, headers.get("content-type", ""), b"", self._limits.depth).get("api_key")
+        if not key or not isinstance(key, str):
             sentence = "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
             raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
         owner = self._keys.owner(key)
@@ -186,14 +189,6 @@ def _key(headers: Headers, query: bytes) -> str:
     if "x-api-key" in headers:
         return headers["x-api-key"]
     return next(iter(parse_qs(query.decode("latin-1")).get("api_key", [])), "")
-
-
-def _key_in(body: bytes, content_type: str, depth: int) -> str:
-    try:
-        key = parse(body, content_type, b"", depth).get("api_key", "")
-    except UserError:
-        return ""
-    return key if isinstance(key, str) else ""
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
@@ -251,10 +246,3 @@ def _network(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv4Address):
         return address
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
-
-
-def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0].lower()

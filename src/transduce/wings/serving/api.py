@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, TypeVar
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -21,7 +24,6 @@ from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
 from transduce.wings.serving import payload
 from transduce.wings.serving.access import AccessControl, answer
-from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
@@ -38,6 +40,39 @@ PAGE_HEADERS = {
 }
 CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
+
+
+class Download(NamedTuple):
+    """A translated document."""
+
+    name: str  # of the file that the client saves
+    content: bytes
+    expires: float
+
+
+class Downloads:
+    """At most `size` documents under secret names, each for some seconds; a new one replaces the oldest."""
+
+    def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
+        self._size, self._seconds, self._clock = size, seconds, clock
+        self._kept: dict[str, Download] = {}  # the oldest first
+
+    def add(self, name: str, target: str, content: bytes) -> str:
+        """Keep a document; returns the secret name. name: file name of the source document; target: language code."""
+        path = PurePath(name)
+        secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
+        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
+        self._expire()
+        return secret_name
+
+    def get(self, secret_name: str) -> Download | None:
+        """The document, or None if it is unknown or expired."""
+        self._expire()
+        return self._kept.get(secret_name)
+
+    def _expire(self) -> None:
+        oldest_first = [*self._kept.items()][-self._size :]
+        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
@@ -78,21 +113,21 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
         payload.check_limits(asked, texts, limits)
-        answer: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
             whole = "\n".join(texts)  # the texts of a request are in one language
             detected = service.detect(without_markup(whole) if asked.format == "html" else whole, asked.target)[0]
             source = detected.language
-            answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
+            fields["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
         glossary = tuple(Term(*term) for term in asked.glossary.items())
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
         found = await _in_turn(request, service, lambda: work(texts, served, Order(options, asked.beam_size)))
         for field, values in _columns(found, asked, served).items():
-            answer[field] = values[0] if one else values
-        return JSONResponse(answer)
+            fields[field] = values[0] if one else values
+        return JSONResponse(fields)
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
@@ -120,9 +155,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
                 raise UserError("Send a document as multipart/form-data with the fields file, source and target.")
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
-            source = service.detect(
-                without_markup(content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")), target
-            )[0].language
+            start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
+            source = service.detect(without_markup(start), target)[0].language
         served = service.served(source, target)
         translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
@@ -134,19 +168,16 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if found is None:
             raise HTTPException(404, "The document is unknown or has expired. Translate it again.")
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
-        return Response(
-            found.content,
-            media_type="application/octet-stream",
-            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
-        )
+        headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+        return Response(found.content, headers=headers, media_type="application/octet-stream")
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
-        targets = {
-            code: [each.target for each in service.models if each.source == code] for code in codes(service.models)
-        }
+        targets: dict[str, list[str]] = {code: [] for code in codes(service.models)}
+        for source, target in service.models:
+            targets[source].append(target)
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
     @app.get("/frontend/settings", summary="Settings for a web page")

@@ -37,10 +37,6 @@ class BatchKey(NamedTuple):
     translator: Translator
     options: TranslationOptions = PLAIN
 
-    def translate(self, sentences: Sequence[str]) -> list[Translation]:
-        """Translate in the calling thread."""
-        return self.translator.translate_sentences(sentences, self.options)
-
 
 class Part(NamedTuple):
     """Sentences of a request with one key."""
@@ -127,8 +123,6 @@ class Batcher:
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
-        if not jobs:
-            return [[] for _ in parts]
         size = sum(sum(job.tokens) for job in jobs)
         self.check_room(size)
         self._sizes.append(size)
@@ -187,8 +181,9 @@ class Batcher:
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Each sentence's translation, or its own error: a sentence that fails must not fail the others."""
+    key = batch[0][0].key
     try:
-        return list(batch[0][0].key.translate([job.sentences[i] for job, i in batch]))
+        return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))
     except Exception as error:
         return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 

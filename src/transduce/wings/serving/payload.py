@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, Field, ValidationError
 from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.system.errors import UserError
@@ -159,20 +160,24 @@ def _form(content: bytes) -> dict[str, Any]:
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
     """The fields of a multipart form, without its files."""
-    fields: list[Any] = []
+    parts: list[Any] = []
     ended: list[bool] = []
+
+    def add(part: object) -> None:
+        if len(parts) == MAX_FORM_FIELDS:
+            raise UserError(f"The form has more than {MAX_FORM_FIELDS:,} fields.")
+        parts.append(part)
+
     try:
-        parser = FormParser(MULTIPART, fields.append, None, lambda: ended.append(True), boundary(content_type))
-        parser.write(body)
-        pairs = [(field.field_name.decode(), (field.value or b"").decode()) for field in fields]
+        FormParser(MULTIPART, add, add, lambda: ended.append(True), boundary(content_type)).write(body)
+        fields = [part for part in parts if isinstance(part, FormField)]
+        pairs = [((field.field_name or b"").decode(), (field.value or b"").decode()) for field in fields]
     except UnicodeDecodeError:
         raise UserError("The form is not in UTF-8.") from None
     except FormParserError:
         ended = []
     if not ended:
         raise UserError("The form can't be read: it is not multipart/form-data, although its Content-Type says so.")
-    if len(fields) > MAX_FORM_FIELDS:
-        raise UserError(f"The form has more than {MAX_FORM_FIELDS:,} fields.")
     return _by_name(pairs)
 
 

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from transduce import model_folder
 from transduce.decoding.plan import Group, Plan
 from transduce.decoding.translator import Translator
@@ -21,7 +23,6 @@ from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.languages import Detected, Detector, Direction, Served, codes
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.metrics import Metrics
 from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
@@ -35,6 +36,40 @@ class Order(NamedTuple):
 
     options: TranslationOptions = TranslationOptions(sentences=True)
     beam_size: int | None = None  # None: the model's own, or as many as n_best
+
+
+class Metrics:
+    """Counters of one server for Prometheus; they never contain a user's text."""
+
+    def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
+        """requests, tokens: return the current length of the queue."""
+        registry = self._registry = CollectorRegistry()
+        labels = ["route", "status"]
+        self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
+        self.seconds = Histogram(
+            "transduce_request_seconds",
+            "Seconds from a request's headers to the end of its answer.",
+            ["route"],
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            registry=registry,
+        )
+        self.sentences = Counter("transduce_sentences", "Sentences translated.", registry=registry)
+        self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=registry)
+        sizes = (1, 2, 4, 8, 16, 32, 64, 128)
+        self.batches = Histogram("transduce_batch_sentences", "Sentences of a batch.", buckets=sizes, registry=registry)
+        for name, what, count in (("requests", "Requests", requests), ("tokens", "Source tokens", tokens)):
+            gauge = Gauge(f"transduce_queue_{name}", f"{what} waiting or being translated.", registry=registry)
+            gauge.set_function(count)
+
+    def batch(self, sentences: int, tokens: int) -> None:
+        """Count a translated batch."""
+        self.sentences.inc(sentences)
+        self.tokens.inc(tokens)
+        self.batches.observe(sentences)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
 
 
 class Service:
@@ -76,9 +111,9 @@ class Service:
             Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
         translator = self._translator(served, order)
         size = sum(map(len, texts))
-        plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
+        plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
         translations = [BLANK_TRANSLATION] * len(plan.sentences)
-        for group, translated in zip(plan.groups, await self.batcher.translate(parts), strict=True):
+        for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
             for place, translation in zip(group.places, translated, strict=True):
                 translations[place] = translation
         return await self._run(size, lambda: plan.assemble(translations))
@@ -109,10 +144,9 @@ class Service:
         """A whole file; raises UserError as `translate` and `read_document` do."""
         document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
-        for what, count, limit in (
-            ("a text of", max(lengths, default=0), self.limits.characters),
-            ("texts of", sum(lengths), self.limits.document_characters),
-        ):
+        longest, total = max(lengths, default=0), sum(lengths)
+        limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
+        for what, count, limit in limits:
             if count > limit:
                 raise UserError(f"{name} holds {what} {count:,} characters; {limit:,} are allowed here.")
         translations = await self.translate(document.texts, served, Order(), kinds=document.kinds)
@@ -129,7 +163,7 @@ class Service:
         """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
             raise UserError(
-                f"The attention of up to {MAX_ATTENTION_CHARACTERS} characters can be drawn, not of {len(text):,}."
+                f"The text has {len(text):,} characters; attention is drawn for up to {MAX_ATTENTION_CHARACTERS}."
             )
         return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
 
@@ -143,16 +177,15 @@ class Service:
 
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
-) -> tuple[Plan, list[Part]]:
-    """The plan of texts, and the sentences of each of its groups with their lengths."""
+) -> tuple[Plan, list[Group], list[Part]]:
+    """The plan of texts, its groups, and the sentences of each group with their lengths."""
     plan = translator.plan(texts, options, kinds=kinds)
-    tokens = translator.lengths(plan.sentences)
-
-    def part(group: Group) -> Part:
-        key, places = BatchKey(translator, group.options), group.places
-        return Part(key, [plan.sentences[i] for i in places], [tokens[i] for i in places])
-
-    return plan, list(map(part, plan.groups))
+    tokens, groups = translator.lengths(plan.sentences), plan.groups
+    parts = [
+        Part(BatchKey(translator, options), [plan.sentences[i] for i in places], [tokens[i] for i in places])
+        for options, places in groups
+    ]
+    return plan, groups, parts
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
