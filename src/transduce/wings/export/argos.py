@@ -13,7 +13,7 @@ from transduce.system.files import to_json
 from transduce.text.languages import language_name
 from transduce.wings.export import ctranslate2
 from transduce.wings.export.parity import Runner
-from transduce.wings.export.usage import fill
+from transduce.wings.export.readme import fill
 
 SUFFIX = ".argosmodel"
 PACKAGE_VERSION = "1.0"

@@ -19,7 +19,7 @@ from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
 from transduce.wings.ct2.engine import max_positions
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.export.usage import fill
+from transduce.wings.export.readme import fill
 
 JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "target.spm"
 

@@ -14,7 +14,7 @@ from transduce.training.card import card
 from transduce.wings.check_sentences import held_out
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
-from transduce.wings.export.usage import fill
+from transduce.wings.export.readme import fill
 from transduce.wings.formats import Format, refuse
 
 FLOAT32 = "float32"

@@ -20,7 +20,7 @@ from transduce.training.card import translate_command
 from transduce.wings.export import graph
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
-from transduce.wings.export.usage import fill
+from transduce.wings.export.readme import fill
 
 
 def usage(model: Bundle) -> str:

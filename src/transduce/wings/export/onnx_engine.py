@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
-MIN_REQUEST_TOKENS = 512  # of sources
+MIN_SOURCE_TOKENS = 512  # of a request
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -108,7 +108,7 @@ class OnnxEngine:
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """As many as the memory is meant for, or as there are."""
-        return min(max(1, config.max_tokens // config.beam_size), max(MIN_REQUEST_TOKENS, total))
+        return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """One request after another, each with all threads."""
