@@ -59,7 +59,7 @@ def open_runner(folder: Path) -> Runner:
             archive.extractall(unpacked)
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
-        return ctranslate2.runner(root / "model", pieces, pieces)  # has read the files when it returns
+        return ctranslate2.runner(root / "model", pieces, pieces)  # reads all files before it returns
 
 
 def _name(model: Bundle) -> str:

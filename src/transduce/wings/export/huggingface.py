@@ -81,7 +81,7 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
 
 @torch.inference_mode()
 def _generate(network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]) -> list[list[int]]:
-    """Search greedily; the ids without the start and end tokens."""
+    """Search greedily; returns ids without the start and end tokens."""
     end = network.config.eos_token_id
     rows = network.generate(
         input_ids=inputs.input_ids,
@@ -135,7 +135,7 @@ def _config(config: ModelConfig) -> dict[str, Any]:
 
 
 def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
-    """The files of the tokenizer that are JSON."""
+    """The tokenizer's JSON files by name."""
     tokenizer, data = model.tokenizer, model.config.data
     source = tokenizer.source_pieces(range(tokenizer.source_size))
     target = tokenizer.target_pieces(range(tokenizer.target_size))

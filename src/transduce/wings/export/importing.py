@@ -51,7 +51,7 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
 
 
 def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
-    """Compare the written model with the original, which must not produce the tokens that ours never produces."""
+    """Compare the written model with the original, in which PAD and UNK are forbidden, as in ours."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())

@@ -35,17 +35,17 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def memory_names(layers: int) -> list[str]:
-    """What the encoder hands to every decoder layer."""
+    """The encoder's outputs that the decoder layers read."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
 
 
 def state_names(layers: int) -> list[str]:
-    """What a decoder layer hands to its next step."""
+    """The keys and values that a decoding step passes to the next one."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
 
 
 def after(name: str) -> str:
-    """The name under which the decoder returns what it took as `name`."""
+    """The name of the decoder's output that becomes its input `name` in the next step."""
     return f"{name}_after"
 
 
@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Rows of the state, sentences of the memory."""
+        """Keep these rows of the state and these sentences of the memory."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
@@ -96,7 +96,7 @@ class OnnxEngine:
                 onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
                 for name in (ENCODER, DECODER)
             )
-        except Exception as error:  # its own classes have no common one
+        except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.max_positions = config.max_positions if config.positions == "learned" else None
         # (r, h, t, d) of each input of the decoder that grows
@@ -107,7 +107,7 @@ class OnnxEngine:
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """As many as the memory is meant for, or as there are."""
+        """`total`, or MIN_SOURCE_TOKENS if it is less; at most what memory allows."""
         return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
@@ -123,7 +123,7 @@ class OnnxEngine:
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Token by token, as one batch."""
+        """Decode the targets token by token, as one batch."""
         step, batch = self._stepper(sources), make_batch(sources, targets)
         sums = torch.zeros(len(sources), dtype=torch.float64)
         for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):

@@ -43,7 +43,7 @@ def answer(error: BaseException) -> JSONResponse:
             status, sentence, headers = error.status_code, error.detail, error.headers
         case ClientDisconnect():
             status, sentence = 499, "Client disconnected."
-        case asyncio.CancelledError():  # the time to drain is over
+        case asyncio.CancelledError():  # drain_seconds are over
             status, headers = 503, {"Retry-After": "5"}
             sentence = "The server is shutting down; send the request again later."
         case _:
@@ -56,10 +56,10 @@ class RateLimit:
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._clock = per_minute, clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and at what time
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
-        """Take a token: 0, or the seconds until one is available."""
+        """Take a token; returns 0, or the seconds until one is available."""
         now = self._clock()
         tokens, then = self._buckets.pop(client, (float(self._size), now))
         tokens = min(self._size, tokens + (now - then) * self._size / 60)

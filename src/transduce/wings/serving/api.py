@@ -93,7 +93,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         version=version("transduce"),
         description="Translation by a Transformer; the API is LibreTranslate's, with additions.",
         lifespan=lifespan,
-        docs_url=None,  # that page loads scripts from elsewhere
+        docs_url=None,  # FastAPI's page loads scripts from another server
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers=dict.fromkeys((UserError, HTTPException, ClientDisconnect, Exception), refuse),
@@ -190,7 +190,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
-            "fileLimit": limits.document,  # bytes; ours alone
+            "fileLimit": limits.document,  # bytes; not in LibreTranslate
             "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
@@ -236,7 +236,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
-    """The fields of the answer, each with a value per text."""
+    """The fields of the answer, each with a list of values, one for each text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]

@@ -28,7 +28,7 @@ class QueueFullError(HTTPException):
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
-        self.seconds = seconds  # after which there probably is a place
+        self.seconds = seconds  # until there probably is a place
 
 
 class BatchKey(NamedTuple):
@@ -87,7 +87,7 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """Waiting or being translated."""
+        """Source tokens that wait or are being translated."""
         return sum(self._sizes)
 
     def check_place(self) -> None:
@@ -138,7 +138,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run a computation in the engine's thread; between two of them a batch has its turn."""
+        """Run a computation in the engine's thread; between two computations, the engine translates a batch."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -155,10 +155,10 @@ class Batcher:
             self._observe(len(batch), tokens)
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
-            self._waiting = _unfinished(self._waiting)  # a sentence may have failed its request
+            self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next sentences: of all requests with the key of the first one, one of each in turn."""
+        """The next sentences: from the requests with the first one's key, one of each in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]
@@ -171,11 +171,11 @@ class Batcher:
             job.begun += 1
             if job.begun < len(job.sentences):
                 jobs.append(job)
-        self._waiting = deque([*others, *jobs])  # other keys come next, then those whose turn was longest ago
+        self._waiting = deque([*others, *jobs])  # other keys first, then the requests that waited longest
         return batch
 
     def _seconds(self) -> int:
-        """The time after which half of the tokens here will be done."""
+        """The time until half of the waiting tokens are translated."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 

@@ -38,7 +38,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 
 def _connections(wanted: int) -> int:
-    """The possible number of connections: a refused connection needs an open file, too."""
+    """The number of connections that the limit of open files allows; a refused connection needs a file, too."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -107,7 +107,7 @@ class _Deadlines(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
-        super().connection_lost(exc)  # which resumes writing
+        super().connection_lost(exc)  # calls resume_writing
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request; if an answer has begun already, only close the connection."""

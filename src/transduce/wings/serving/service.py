@@ -27,15 +27,15 @@ from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
-MAX_INLINE_CHARACTERS = 1000  # a hand-over to a thread would take longer
-MAX_ATTENTION_CHARACTERS = 200  # of a sentence whose attention is drawn: its maps grow with their square
+MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
+MAX_ATTENTION_CHARACTERS = 200  # of a sentence whose attention is drawn; the maps grow with its square
 
 
 class Order(NamedTuple):
     """How the texts of a request are translated."""
 
     options: TranslationOptions = TranslationOptions(sentences=True)
-    beam_size: int | None = None  # None: the model's own, or as many as n_best
+    beam_size: int | None = None  # None: the model's own; never below n_best
 
 
 class Metrics:
@@ -73,27 +73,27 @@ class Metrics:
 
 
 class Service:
-    """Models behind one queue."""
+    """The models of a server, behind one queue."""
 
     def __init__(self, models: dict[Direction, Served], limits: Limits):
         self.models, self.limits = models, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
-        # Long texts are planned one after the other, beside the rest: it takes time and memory.
+        # One thread plans long texts, one after the other, since each takes time and memory.
         self._for_long = ThreadPoolExecutor(1, "long")
         self._detector = Detector(codes(models))
-        self._translators: dict[tuple[Direction, int], Translator] = {}  # by their beams
+        self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The likeliest languages first: of all that are served, or those that can be translated into `target`."""
+        """Languages by the probability that the text is in them: the sources of `target`, by default all."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists them.")
         return self._detector.detect(text, among)
 
     def served(self, source: str, target: str) -> Served:
-        """Raises UserError if there is no such model."""
+        """The model of a language pair; raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
         if served is None:
             raise UserError(f"There is no model from {source!r} to {target!r}; GET /languages lists them.")
@@ -108,7 +108,7 @@ class Service:
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
-            Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
+            Glossary(options.glossary)  # raises UserError for a mistake in the glossary
         translator = self._translator(served, order)
         size = sum(map(len, texts))
         plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
@@ -119,7 +119,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """Always the same one for a beam size, so that its requests share batches."""
+        """The same translator for every request with a beam size, so that they share batches."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -127,7 +127,7 @@ class Service:
         return self._translators[key]
 
     async def translate_html(self, texts: Sequence[str], served: Served, order: Order) -> list[Translation]:
-        """The same for texts with markup, all of which is kept; nothing in it is aligned."""
+        """Translate HTML as `translate` does; keeps all markup and returns no alignment."""
         size = sum(map(len, texts))
         files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
         pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
@@ -141,7 +141,7 @@ class Service:
         )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
-        """A whole file; raises UserError as `translate` and `read_document` do."""
+        """Translate a file; raises UserError as `translate` and `read_document` do."""
         document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
@@ -153,14 +153,14 @@ class Service:
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Plan or assemble texts of so many characters where it delays no other request."""
+        """Plan or assemble texts of so many characters, in a thread if that would delay other requests."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None
         return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
     async def attention(self, text: str, served: Served) -> str:
-        """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
+        """The attention for one sentence, as JSON; raises UserError for a text that is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
             raise UserError(
                 f"The text has {len(text):,} characters; attention is drawn for up to {MAX_ATTENTION_CHARACTERS}."
@@ -189,7 +189,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its last."""
+    """Write a page with the translations of its texts; its n-th alternative has the n-th of each text, or the last."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]
