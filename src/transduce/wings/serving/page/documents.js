@@ -46,7 +46,7 @@ export class Documents {
   /** Upload a file, wait for its translation, offer it. */
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
-      return this.refuse(file.name, `This server does not translate such files. It accepts ${this.formats.join(", ")}.`);
+      return this.refuse(file.name, `Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`);
     if (file.size > this.limit) {
       const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
       return this.refuse(file.name, `This document has ${has} bytes; this server accepts ${most}.`);
