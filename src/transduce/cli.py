@@ -49,8 +49,8 @@ COMMANDS = {
     "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
     "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus once, to train many times."),
     "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a prepared corpus or a text."),
-    "export": Command("transduce.wings.export.export_command:export", "Write a model for another program."),
-    "import": Command("transduce.wings.export.import_command:import_model", "Read a Marian or OPUS-MT model."),
+    "export": Command("transduce.wings.export.command:export", "Write a model for another program."),
+    "import": Command("transduce.wings.export.command:import_model", "Read a Marian or OPUS-MT model."),
     "attention": Command("transduce.wings.inspection.command:attention", "Show attention and search of a sentence."),
     "parse": Command("transduce.wings.parsing.parse_command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(

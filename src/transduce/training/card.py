@@ -1,6 +1,6 @@
 """Model cards: README.md of a model folder, an average, an import or an export."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transduce.config.schema import RunConfig
@@ -15,19 +15,30 @@ def card(config: RunConfig, *paragraphs: str, purpose: str = "") -> str:
     return "\n\n".join([title, *(paragraph.strip("\n") for paragraph in paragraphs)]) + "\n"
 
 
+def code(lines: Sequence[str]) -> str:
+    """A block of code."""
+    return "\n".join(["```", *lines, "```"])
+
+
+def translate_command(config: RunConfig) -> str:
+    """The command that translates a file with the model in the current folder."""
+    data = config.data
+    return f"transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder"
+
+
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
     """What the model is, what it was trained on, what it scored, how to use it."""
-    data = config.data
-    usage = f"transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder\n"
-    usage += "python -c \"import transduce; print(transduce.load('.').translate(['…'])[0].text)\""
-    if data.symbols:
-        usage = "transduce parse . --input sentences.txt  # in this folder"
+    if config.data.symbols:
+        usage = ["transduce parse . --input sentences.txt  # in this folder"]
+    else:
+        python = "import transduce; print(transduce.load('.').translate(['…'])[0].text)"
+        usage = [translate_command(config), f'python -c "{python}"']
     rows = [("vocabulary", vocabulary(config)), *figures(metrics)]
     table = "".join(f"\n| {name} | {value.replace('|', BAR)} |" for name, value in rows)
     return card(
         config,
         f"Trained with transduce: {config.model.shape}; {metrics['parameters']:,} parameters.",
-        f"```\n{usage}\n```",
+        code(usage),
         "| | |\n| --- | --- |" + table,
         "The model knows the kind of text it was trained on; measure it on yours before you rely on it.",
     )

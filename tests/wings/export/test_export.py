@@ -35,12 +35,12 @@ from transduce.text.pairs import Origin, Pair
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
-from transduce.wings.export import exporting, huggingface, importing, marian, parity
+from transduce.wings.export import huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse_config
+from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse, refuse_config
 from transduce.wings.inline.placeholders import intact
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
@@ -76,7 +76,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def refused(form: Format, folder: Path) -> bool:
-    return bool(exporting.refusal(form, folder, model_folder.read_config(folder)))
+    return bool(refuse(form, folder, model_folder.read_config(folder)))
 
 
 @pytest.mark.parametrize("form", FORMATS)

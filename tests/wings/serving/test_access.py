@@ -27,14 +27,12 @@ pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from transduce.wings.serving.access import AccessControl
-from transduce.wings.serving.api import application
-from transduce.wings.serving.downloads import Downloads
+from transduce.wings.serving.access import AccessControl, RateLimit
+from transduce.wings.serving.api import Downloads, application
 from transduce.wings.serving.keys import Keys, add_key, read_keys
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import Texts
-from transduce.wings.serving.rate_limit import RateLimit
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
 NOBODY = Keys({})

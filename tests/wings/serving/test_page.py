@@ -512,7 +512,9 @@ def test_a_document_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) ->
     page.run("XMLHttpRequest.prototype.send = () => { window.sent = true; }")
     (tmp_path / "a.txt").write_bytes(b"ka\n" * (2 << 20))
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
-    page.wait(lambda: page.text("#document-state") == "This document has 6,291,456 bytes; this server takes 4,194,304.")
+    page.wait(
+        lambda: page.text("#document-state") == "This document has 6,291,456 bytes; this server accepts 4,194,304."
+    )
     assert not page.run("return window.sent") and not page.shows("#document-progress")
 
 
@@ -613,12 +615,12 @@ def test_what_the_model_saw_of_an_older_text_is_not_drawn(page: Page) -> None:
     page.type("ka lo mi")
     page.translates("ka lo mi")
     page.click("#attention summary")
-    page.wait(lambda: page.text("#attention-state").startswith("Looking"))
+    page.wait(lambda: page.text("#attention-state").startswith("Loading"))
     page.click("#clear")
     page.release()
     time.sleep(0.2)
     assert page.run("return window.cancelled")
-    assert page.text("#attention-state").startswith("Write something") and not page.all("#attention-drawing > *")
+    assert page.text("#attention-state").startswith("Write a text") and not page.all("#attention-drawing > *")
 
 
 def test_a_translation_into_another_language_is_old_at_once(page: Page) -> None:

@@ -13,6 +13,7 @@ from transduce.system.files import to_json
 from transduce.text.languages import language_name
 from transduce.wings.export import ctranslate2
 from transduce.wings.export.parity import Runner
+from transduce.wings.export.readme import fill
 
 SUFFIX = ".argosmodel"
 PACKAGE_VERSION = "1.0"
@@ -21,19 +22,8 @@ MIN_ARGOS_VERSION = "1.9.0"
 
 def usage(model: Bundle) -> str:
     """Markdown: how to use the package."""
-    data, name = model.config.data, _name(model)
-    return f"""\
-With the Python package argostranslate, or in LibreTranslate, which uses it:
-
-```python
-import argostranslate.package, argostranslate.translate
-
-argostranslate.package.install_from_path("{name}{SUFFIX}")  # once
-print(argostranslate.translate.translate("…", "{data.source}", "{data.target}"))
-```
-
-Argos Translate splits text into sentences itself. It replaces every underscore of a translation by a space.
-"""
+    data = model.config.data
+    return fill("argos", file=f"{_name(model)}{SUFFIX}", source=data.source, target=data.target)
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
@@ -51,8 +41,8 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         root = Path(temporary)
         (root / "model").mkdir()
-        ctranslate2.write_model(model, root / "model", compute_type)
-        (root / ctranslate2.JOINT_MODEL).write_bytes(model.tokenizer.models[0])
+        ctranslate2.write(model, root / "model", compute_type)
+        (root / "model" / ctranslate2.JOINT_MODEL).rename(root / ctranslate2.JOINT_MODEL)
         (root / "metadata.json").write_text(to_json(metadata), encoding="utf-8")
         title = f"{metadata['from_name']} - {metadata['to_name']}"
         (root / CARD).write_text(f"# {title}\n\nTrained with and exported by transduce.\n", encoding="utf-8")
@@ -69,7 +59,7 @@ def open_runner(folder: Path) -> Runner:
             archive.extractall(unpacked)
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
-        return ctranslate2.runner(root / "model", pieces, pieces)  # has read the files when it returns
+        return ctranslate2.runner(root / "model", pieces, pieces)  # reads all files before it returns
 
 
 def _name(model: Bundle) -> str:

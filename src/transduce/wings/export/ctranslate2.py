@@ -19,46 +19,29 @@ from transduce.wings.ct2.convert import Pieces, convert
 from transduce.wings.ct2.engine import max_positions
 from transduce.wings.export.imported_vocabulary import is_code, without_code
 from transduce.wings.export.parity import Output, Runner
+from transduce.wings.export.readme import fill
 
 JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "target.spm"
 
 
 def usage(model: Bundle) -> str:
     """Markdown: how to use the folder."""
-    first, second = model.tokenizer.models
-    joint = first == second
+    tokenizer, decode = model.tokenizer, model.config.decode
+    joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
-    plain = "" if joint else f'.replace("{SPACE}", " ").strip()'
-    known = [piece for piece in model.tokenizer.source_pieces(range(model.tokenizer.source_size)) if is_code(piece)]
-    decode, most = model.config.decode, max_positions(model.config.model) - 1
-    codes = (
-        f"Put the target language's code, such as {known[0]}, before the source as its first piece.\n" if known else ""
+    first = "Put the target language's code, such as {}, before the source as its first piece."
+    codes = [piece for piece in tokenizer.source_pieces(range(tokenizer.source_size)) if is_code(piece)][:1]
+    return fill(
+        "ctranslate2",
+        source=source,
+        target=target,
+        beam_size=decode.beam_size,
+        length_penalty=decode.length_penalty,
+        max_extra_tokens=decode.max_extra_tokens,
+        most=max_positions(model.config.model) - 1,
+        plain="" if joint else f'.replace("{SPACE}", " ").strip()',
+        codes="".join(map(first.format, codes)),
     )
-    return f"""\
-In this folder, with the packages ctranslate2 and sentencepiece:
-
-```python
-import sys, ctranslate2, sentencepiece
-
-source = sentencepiece.SentencePieceProcessor(model_file="{source}")
-target = sentencepiece.SentencePieceProcessor(model_file="{target}")
-translator = ctranslate2.Translator(".")
-pieces = source.encode([line.rstrip("\\n") for line in sys.stdin], out_type=str)
-results = translator.translate_batch(
-    pieces,
-    beam_size={decode.beam_size},
-    length_penalty={decode.length_penalty},
-    max_input_length={most},  # CTranslate2 cuts sources at 1,024 tokens by default, translations at 256
-    max_decoding_length=min({most}, max(map(len, pieces), default=0) + {decode.max_extra_tokens}),
-    max_batch_size=2048,
-    batch_type="tokens",
-)
-for result in results:
-    print(target.decode(result.hypotheses[0]){plain})
-```
-
-CTranslate2 adds the end-of-sentence token to each source.
-{codes}"""
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
@@ -66,14 +49,6 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
     Raises UserError for a compute type that CTranslate2 does not support.
     """
-    write_model(model, folder, compute_type)
-    models = model.tokenizer.models
-    for name, content in zip(_names(joint=models[0] == models[1]), models, strict=True):
-        (folder / name).write_bytes(content)
-
-
-def write_model(model: Bundle, folder: Path, compute_type: str) -> None:
-    """Write the converted model alone; raises as `write` does."""
     tokenizer = model.tokenizer
     pieces = Pieces(
         tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
@@ -86,6 +61,8 @@ def write_model(model: Bundle, folder: Path, compute_type: str) -> None:
         convert(model.model, model.config.model, folder, compute_type, pieces=pieces)
     except ValueError as error:
         raise UserError(f"CTranslate2 can't compute in {compute_type}: {error}.") from None
+    for name, content in zip(_names(joint=len({*tokenizer.models}) == 1), tokenizer.models, strict=True):
+        (folder / name).write_bytes(content)
 
 
 def open_runner(folder: Path) -> Runner:

@@ -6,7 +6,8 @@ b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels 
 """
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,7 +21,6 @@ from transduce.model.transformer import Transformer
 from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
 
 OPSET, IR_VERSION = 17, 8  # the first with LayerNormalization; every later runtime reads them
-FLOAT_TYPE = 1  # onnx.TensorProto.FLOAT
 MAX_WEIGHT_BYTES = 2**31 - 2**20  # of a graph
 
 
@@ -28,23 +28,22 @@ class Graph:
     """A graph under construction: nodes and weights; a tensor is referred to by its name."""
 
     def __init__(self, config: ModelConfig):
-        self.config = config
+        """Raises ImportError if onnx is not installed."""
+        import onnx
+
+        self.config, self._onnx = config, onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
         self._alive: list[Tensor] = []  # keeps their addresses, which identify weights, from being reused
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
-        from onnx import helper
-
         name = named or f"t{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operation, inputs, [name], **attributes))
+        self._nodes.append(self._onnx.helper.make_node(operation, inputs, [name], **attributes))
         return name
 
     def weight(self, value: Tensor | float | list[int]) -> str:
         """Add a constant (float32, or int64 for a list) and return its name; a tensor is stored once."""
-        from onnx import numpy_helper
-
         if isinstance(value, Tensor):
             self._alive.append(value)
             array = value.detach().float().cpu().contiguous().numpy()
@@ -52,21 +51,38 @@ class Graph:
             array = np.array(value, dtype=np.int64 if isinstance(value, list) else np.float32)
         key = f"w{value.data_ptr()}x{tuple(value.shape)}" if isinstance(value, Tensor) else f"c{value}"
         if key not in self._weights:
-            self._weights[key] = numpy_helper.from_array(array, key)
+            self._weights[key] = self._onnx.numpy_helper.from_array(array, key)
         return key
 
     def serialised(self, inputs: list[Any], outputs: list[Any]) -> bytes:
         """The content of an .onnx file; raises ValueError if it exceeds 2 GiB."""
-        from onnx import checker, helper
-
         size = sum(len(weight.raw_data) for weight in self._weights.values())
         if size > MAX_WEIGHT_BYTES:
             raise ValueError(f"it has {size:,} bytes; an ONNX file holds 2 GiB")
+        helper = self._onnx.helper
         graph = helper.make_graph(self._nodes, "transduce", inputs, outputs, list(self._weights.values()))
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="transduce")
-        checker.check_model(model)
+        self._onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
+
+    def tensor(self, name: str, kind: str, *shape: str | int) -> Any:
+        """Describe an input or output; kind: ONNX's name of the number type."""
+        return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
+
+    def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
+        """Describe the keys and values (rows, h, length, d) of each attention."""
+        sizes = [(each.num_heads, kind.out_features) for each in attentions for kind in (each.key, each.value)]
+        return [
+            self.tensor(name, "FLOAT", rows, heads, length, width // heads)
+            for name, (heads, width) in zip(names, sizes, strict=True)
+        ]
+
+    def memory(self, model: Transformer) -> list[Any]:
+        """Describe what the encoder hands to the decoder."""
+        attentions = [layer.source_attention for layer in _decoder(model)]
+        names = memory_names(len(attentions))
+        return [self.tensor(MASK, "BOOL", "b", 1, 1, "s"), *self.caches(names, attentions, "b", "s")]
 
     def linear(self, x: str, layer: nn.Module) -> str:
         """(…, in) -> (…, out)."""
@@ -81,16 +97,12 @@ class Graph:
         assert isinstance(norm, nn.LayerNorm)
         return self.add("LayerNormalization", x, self.weight(norm.weight), self.weight(norm.bias), epsilon=norm.eps)
 
-    def enter(self, x: str, residual: nn.Module) -> str:
-        """The input of a sublayer."""
+    def residual(self, x: str, residual: nn.Module, sublayer: Callable[[str], str]) -> str:
+        """As `Residual.forward`."""
         assert isinstance(residual, Residual)
-        return self.norm(x, residual.norm) if residual.pre else x
-
-    def leave(self, x: str, y: str, residual: nn.Module) -> str:
-        """The output of a residual connection around a sublayer: x was its input, y its result."""
-        assert isinstance(residual, Residual)
-        total = self.add("Add", x, y)
-        return total if residual.pre else self.norm(total, residual.norm)
+        if residual.pre:
+            return self.add("Add", x, sublayer(self.norm(x, residual.norm)))
+        return self.norm(self.add("Add", x, sublayer(x)), residual.norm)
 
     def embed(self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module) -> str:
         """tokens (r, t), the first at position `start` -> (r, t, d_model)."""
@@ -107,7 +119,7 @@ class Graph:
         assert isinstance(positions, SinusoidalPositions)
         d_model = self.config.d_model
         rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-        column = self.add("Unsqueeze", self.add("Cast", indices, to=FLOAT_TYPE), self.weight([1]))
+        column = self.add("Unsqueeze", self.add("Cast", indices, to=self._onnx.TensorProto.FLOAT), self.weight([1]))
         angle = self.add("Unsqueeze", self.add("Mul", column, self.weight(rate)), self.weight([2]))
         both = self.add("Concat", self.add("Sin", angle), self.add("Cos", angle), axis=2)
         return self.add("Reshape", both, self.weight([0, d_model]))
@@ -126,24 +138,26 @@ class Graph:
             active = self.add("Mul", half, self.add("Add", error, self.weight(1.0)))
         return self.linear(active, layer.out)
 
-    def split(self, x: str, attention: MultiHeadAttention) -> str:
-        """(r, t, h * d) -> (r, h, t, d)."""
-        heads = self.add("Reshape", x, self.weight([0, 0, attention.num_heads, -1]))
+    def split(self, x: str, projection: nn.Module, attention: MultiHeadAttention) -> str:
+        """Project (r, t, d_model) to the heads' (r, h, t, d)."""
+        heads = self.add("Reshape", self.linear(x, projection), self.weight([0, 0, attention.num_heads, -1]))
         return self.add("Transpose", heads, perm=[0, 2, 1, 3])
 
-    def join(self, x: str) -> str:
-        """(r, h, t, d) -> (r, t, h * d)."""
-        return self.add("Reshape", self.add("Transpose", x, perm=[0, 2, 1, 3]), self.weight([0, 0, -1]))
+    def keys_values(self, x: str, attention: MultiHeadAttention) -> list[str]:
+        """(r, t, d_model) -> keys and values (r, h, t, d)."""
+        return [self.split(x, projection, attention) for projection in (attention.key, attention.value)]
 
-    def attend(self, q: str, k: str, v: str, attention: MultiHeadAttention, mask: str = "") -> str:
-        """(b, h, t, d) of queries, (b, h, s, d) of keys and values -> (b, h, t, d)."""
+    def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
+        """x (r, t, d_model), keys and values (r, h, s, d) -> (r, t, d_model)."""
         d_k = attention.query.out_features // attention.num_heads
         scale = 1 / math.sqrt(d_k) if attention.scale is None else attention.scale
-        keys = self.add("Transpose", k, perm=[0, 1, 3, 2])
-        scores = self.add("MatMul", self.add("Mul", q, self.weight(scale)), keys)
+        queries = self.add("Mul", self.split(x, attention.query, attention), self.weight(scale))
+        scores = self.add("MatMul", queries, self.add("Transpose", keys, perm=[0, 1, 3, 2]))
         if mask:
             scores = self.add("Where", mask, scores, self.weight(-math.inf))
-        return self.add("MatMul", self.add("Softmax", scores, axis=-1), v)
+        read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
+        joined = self.add("Reshape", self.add("Transpose", read, perm=[0, 2, 1, 3]), self.weight([0, 0, -1]))
+        return self.linear(joined, attention.out)
 
 
 def encoder(model: Transformer, config: ModelConfig) -> bytes:
@@ -154,24 +168,22 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
     length = graph.add("Squeeze", graph.add("Shape", SOURCE_INPUT, start=1))
     start = graph.add("Squeeze", graph.weight([0]))
     x = graph.embed(SOURCE_INPUT, model.source_embedding or model.embedding, start, length, model.source_positions)
+
+    def to_self(x: str, attention: MultiHeadAttention) -> str:
+        keys, values = graph.keys_values(x, attention)
+        return graph.attend(x, attention, keys, values, mask)
+
+    def encode(x: str, layer: EncoderLayer) -> str:
+        x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
+        return graph.residual(x, layer.residual[1], lambda x: graph.feed_forward(x, layer.feed_forward))
+
     for layer in model.encoder:
-        assert isinstance(layer, EncoderLayer)
-        attention, (first, second) = layer.attention, layer.residual
-        read = graph.enter(x, first)
-        q, k, v = (
-            graph.split(graph.linear(read, projection), attention)
-            for projection in (attention.query, attention.key, attention.value)
-        )
-        x = graph.leave(x, graph.linear(graph.join(graph.attend(q, k, v, attention, mask)), attention.out), first)
-        x = graph.leave(x, graph.feed_forward(graph.enter(x, second), layer.feed_forward), second)
+        x = encode(x, cast(EncoderLayer, layer))
     x = graph.norm(x, model.encoder_norm)
-    names = iter(memory_names(config.num_decoder_layers))
-    for layer in model.decoder:
-        assert isinstance(layer, DecoderLayer)
-        attention = layer.source_attention
-        for projection in (attention.key, attention.value):
-            graph.add("Identity", graph.split(graph.linear(x, projection), attention), named=next(names))
-    return graph.serialised([_info(SOURCE_INPUT, "INT64", "b", "s")], [_mask(), *_memory(model)])
+    projected = [name for layer in _decoder(model) for name in graph.keys_values(x, layer.source_attention)]
+    for name, known_as in zip(projected, memory_names(config.num_decoder_layers), strict=True):
+        graph.add("Identity", name, named=known_as)
+    return graph.serialised([graph.tensor(SOURCE_INPUT, "INT64", "b", "s")], graph.memory(model))
 
 
 def decoder(model: Transformer, config: ModelConfig) -> bytes:
@@ -184,74 +196,36 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     one = graph.add("Squeeze", graph.weight([1]))
     tokens = graph.add("Unsqueeze", TOKENS, graph.weight([1]))
     x = graph.embed(tokens, model.embedding, start, one, model.target_positions)
-    for layer in model.decoder:
-        assert isinstance(layer, DecoderLayer)
-        first, second, third = layer.residual
-        y = _attend_to_self(graph, graph.enter(x, first), layer.attention, next(state), next(state))
-        x = graph.leave(x, y, first)
-        y = _attend_to_source(graph, graph.enter(x, second), layer.source_attention, next(memory), next(memory))
-        x = graph.leave(x, y, second)
-        x = graph.leave(x, graph.feed_forward(graph.enter(x, third), layer.feed_forward), third)
+
+    def to_self(x: str, attention: MultiHeadAttention) -> str:
+        """x (r, 1, d_model) -> the same shape; appends its keys and values to those of the tokens before it."""
+        new = [(next(state), name) for name in graph.keys_values(x, attention)]
+        return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
+
+    def to_source(x: str, attention: MultiHeadAttention) -> str:
+        """x (r, 1, d_model) -> the same shape; the rows of a sentence become one sequence and share its keys."""
+        shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
+        y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
+        return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))
+
+    def decode(x: str, layer: DecoderLayer) -> str:
+        x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
+        x = graph.residual(x, layer.residual[1], lambda x: to_source(x, layer.source_attention))
+        return graph.residual(x, layer.residual[2], lambda x: graph.feed_forward(x, layer.feed_forward))
+
+    for layer in _decoder(model):
+        x = decode(x, layer)
     x = graph.add("Squeeze", graph.norm(x, model.decoder_norm), graph.weight([1]))
     logits = graph.add("MatMul", x, graph.add("Transpose", graph.weight(model.embedding.weight), perm=[1, 0]))
     if model.output_bias is not None:
         logits = graph.add("Add", logits, graph.weight(model.output_bias))
     graph.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
-    outputs = [_info(LOG_PROBS, "FLOAT", "r", config.vocab_size), *_states(model, "t + 1", returned=True)]
-    return graph.serialised([_info(TOKENS, "INT64", "r"), _mask(), *_memory(model), *_states(model, "t")], outputs)
+    attentions = [layer.attention for layer in _decoder(model)]
+    log_probs = graph.tensor(LOG_PROBS, "FLOAT", "r", config.vocab_size)
+    outputs = [log_probs, *graph.caches(map(after, states), attentions, "r", "t + 1")]
+    before = graph.caches(states, attentions, "r", "t")
+    return graph.serialised([graph.tensor(TOKENS, "INT64", "r"), *graph.memory(model), *before], outputs)
 
 
-def _attend_to_self(graph: Graph, x: str, attention: MultiHeadAttention, keys: str, values: str) -> str:
-    """x (r, 1, d_model), keys and values (r, h, t, d) of the tokens before it -> (r, 1, d_model)."""
-    q, k, v = (
-        graph.split(graph.linear(x, projection), attention)
-        for projection in (attention.query, attention.key, attention.value)
-    )
-    k = graph.add("Concat", keys, k, axis=2, named=after(keys))
-    v = graph.add("Concat", values, v, axis=2, named=after(values))
-    return graph.linear(graph.join(graph.attend(q, k, v, attention)), attention.out)
-
-
-def _attend_to_source(graph: Graph, x: str, attention: MultiHeadAttention, keys: str, values: str) -> str:
-    """x (r, 1, d_model) -> the same shape; the rows of a sentence become queries of one sequence and share its keys."""
-    d_model = graph.config.d_model
-    sentences = graph.add("Shape", MASK, end=1)
-    queries = graph.add("Reshape", x, graph.add("Concat", sentences, graph.weight([-1, d_model]), axis=0))
-    q = graph.split(graph.linear(queries, attention.query), attention)
-    y = graph.linear(graph.join(graph.attend(q, keys, values, attention, MASK)), attention.out)
-    return graph.add("Reshape", y, graph.weight([-1, 1, d_model]))
-
-
-def _info(name: str, kind: str, *shape: str | int) -> Any:
-    """Describe an input or output; kind: ONNX's name of the number type."""
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
-
-
-def _mask() -> Any:
-    return _info(MASK, "BOOL", "b", 1, 1, "s")
-
-
-def _memory(model: Transformer) -> list[Any]:
-    widths = _widths([layer.source_attention for layer in model.decoder if isinstance(layer, DecoderLayer)])
-    names = memory_names(len(model.decoder))
-    return [_info(name, "FLOAT", "b", h, "s", d) for name, (h, d) in zip(names, widths, strict=True)]
-
-
-def _states(model: Transformer, length: str, *, returned: bool = False) -> list[Any]:
-    widths = _widths([layer.attention for layer in model.decoder if isinstance(layer, DecoderLayer)])
-    names = state_names(len(model.decoder))
-    return [
-        _info(after(name) if returned else name, "FLOAT", "r", h, length, d)
-        for name, (h, d) in zip(names, widths, strict=True)
-    ]
-
-
-def _widths(attentions: list[MultiHeadAttention]) -> list[tuple[int, int]]:
-    """(heads, channels per head) of the keys and values of each attention."""
-    return [
-        (attention.num_heads, projection.out_features // attention.num_heads)
-        for attention in attentions
-        for projection in (attention.key, attention.value)
-    ]
+def _decoder(model: Transformer) -> list[DecoderLayer]:
+    return [cast(DecoderLayer, layer) for layer in model.decoder]

@@ -24,32 +24,29 @@ from transduce.wings.export.parity import Output, Runner
 
 MARIAN_POSITIONS = 1024  # length of the table of sinusoids
 BATCH_TOKENS = 2048  # source tokens
-
-
-def usage(model: Bundle) -> str:  # noqa: ARG001
-    """Markdown: how to use the folder."""
-    return """\
-In this folder, with the packages transformers, torch and sentencepiece:
-
-```python
-import sys
-from transformers import MarianMTModel, MarianTokenizer
-
-tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
-batch = tokenizer([line.rstrip("\\n") for line in sys.stdin], return_tensors="pt", padding=True)
-for text in tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True):
-    print(text)
-```
-"""
+SPECIAL_IDS = {
+    "pad_token_id": PAD,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "decoder_start_token_id": BOS,
+    "forced_eos_token_id": EOS,
+}
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write weights, configuration and vocabulary."""
-    config = model.config.model
     save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
-    _write_json(folder / marian.CONFIG_FILE, _config(config))
-    _write_json(folder / marian.GENERATION_FILE, _generation(model))
-    _write_tokenizer(model, folder)
+    for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True):
+        (folder / name).write_bytes(content)
+    decode = model.config.decode
+    search = {"num_beams": decode.beam_size, "length_penalty": decode.length_penalty}
+    descriptions = {
+        marian.CONFIG_FILE: _config(model.config.model),
+        marian.GENERATION_FILE: {**SPECIAL_IDS, **search, "max_length": MARIAN_POSITIONS // 2},
+        **_vocabularies(model),
+    }
+    for name, value in descriptions.items():
+        (folder / name).write_text(to_json(value), encoding="utf-8")
 
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
@@ -84,7 +81,7 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
 
 @torch.inference_mode()
 def _generate(network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]) -> list[list[int]]:
-    """Search greedily; the ids without the start and end tokens."""
+    """Search greedily; returns ids without the start and end tokens."""
     end = network.config.eos_token_id
     rows = network.generate(
         input_ids=inputs.input_ids,
@@ -115,84 +112,45 @@ def _weights(model: Bundle) -> dict[str, torch.Tensor]:
 
 
 def _config(config: ModelConfig) -> dict[str, Any]:
-    sizes = {
-        "d_model": config.d_model,
-        "encoder_layers": config.num_encoder_layers,
-        "decoder_layers": config.num_decoder_layers,
-        "encoder_ffn_dim": config.d_ff,
-        "decoder_ffn_dim": config.d_ff,
-        "encoder_attention_heads": config.num_heads,
-        "decoder_attention_heads": config.num_heads,
+    return {
+        "architectures": ["MarianMTModel"],
+        **marian.FIXED_VALUES,
+        "is_encoder_decoder": True,
+        **{theirs: getattr(config, ours) for theirs, ours in marian.SIZES.items()},
         "num_hidden_layers": config.num_encoder_layers,
         "vocab_size": config.source_vocab_size or config.vocab_size,
         "decoder_vocab_size": config.vocab_size,
         "max_position_embeddings": MARIAN_POSITIONS,
-    }
-    return {
-        "architectures": ["MarianMTModel"],
-        "model_type": "marian",
-        "is_encoder_decoder": True,
-        **sizes,
         "activation_function": config.activation,
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": 0.0,
         "encoder_layerdrop": 0.0,
         "decoder_layerdrop": 0.0,
-        "scale_embedding": True,
-        "normalize_before": False,
-        "normalize_embedding": False,
         "static_position_embeddings": True,
         "share_encoder_decoder_embeddings": not config.source_vocab_size,
-        "tie_word_embeddings": True,
         "torch_dtype": "float32",
-        **_special(),
+        **SPECIAL_IDS,
     }
 
 
-def _special() -> dict[str, int]:
-    return {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": EOS,
-    }
-
-
-def _generation(model: Bundle) -> dict[str, Any]:
-    decode = model.config.decode
-    return {
-        **_special(),
-        "num_beams": decode.beam_size,
-        "length_penalty": decode.length_penalty,
-        "max_length": MARIAN_POSITIONS // 2,
-    }
-
-
-def _write_tokenizer(model: Bundle, folder: Path) -> None:
+def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
+    """The tokenizer's JSON files by name."""
     tokenizer, data = model.tokenizer, model.config.data
-    for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), tokenizer.models, strict=True):
-        (folder / name).write_bytes(content)
     source = tokenizer.source_pieces(range(tokenizer.source_size))
     target = tokenizer.target_pieces(range(tokenizer.target_size))
-    _write_json(folder / marian.VOCABULARY_FILE, {piece: token for token, piece in enumerate(source)})
+    files: dict[str, dict[str, Any]] = {marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}}
     if not tokenizer.joint:
-        _write_json(folder / marian.TARGET_VOCABULARY_FILE, {piece: token for token, piece in enumerate(target)})
-    names = {"unk_token": target[UNK], "eos_token": target[EOS], "pad_token": target[PAD]}
-    languages = {"source_lang": data.source, "target_lang": data.target}
-    _write_json(
-        folder / marian.TOKENIZER_FILE,
-        {
-            "tokenizer_class": "MarianTokenizer",
-            "separate_vocabs": not tokenizer.joint,
-            "model_max_length": MARIAN_POSITIONS,
-            "clean_up_tokenization_spaces": False,
-            **languages,
-            **names,
-        },
-    )
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(to_json(value), encoding="utf-8")
+        files[marian.TARGET_VOCABULARY_FILE] = {piece: token for token, piece in enumerate(target)}
+    files[marian.TOKENIZER_FILE] = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": not tokenizer.joint,
+        "model_max_length": MARIAN_POSITIONS,
+        "clean_up_tokenization_spaces": False,
+        "source_lang": data.source,
+        "target_lang": data.target,
+        "unk_token": target[UNK],
+        "eos_token": target[EOS],
+        "pad_token": target[PAD],
+    }
+    return files

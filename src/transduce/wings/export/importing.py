@@ -13,6 +13,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.card import card, code, translate_command
 from transduce.wings.export import huggingface
 from transduce.wings.export.marian_reader import Marian, read
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity
@@ -38,12 +39,19 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
     with write_folder(out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())) as aside:
         model_folder.fill(aside, theirs.config, theirs.tokenizer, theirs.weights, metrics, "")
         parity = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
-        (aside / model_folder.CARD).write_text(_card(folder, theirs, parity), encoding="utf-8")
+        text = card(
+            theirs.config,
+            f"Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: "
+            f"{theirs.config.model.shape}. Its model card and its licence apply to this model too.",
+            code([translate_command(theirs.config)]),
+            " ".join(parity.report()) if parity else "Not compared with the original: transformers was missing.",
+        )
+        (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return Imported(parameters, parity)
 
 
 def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
-    """Compare the written model with the original, which must not produce the tokens that ours never produces."""
+    """Compare the written model with the original, in which PAD and UNK are forbidden, as in ours."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
@@ -59,20 +67,3 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
             f"transformers can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from None
-
-
-def _card(folder: Path, theirs: Marian, parity: Parity | None) -> str:
-    data, model = theirs.config.data, theirs.config.model
-    compared = " ".join(parity.report()) if parity else "Not compared with the original: transformers was missing."
-    return f"""\
-# {data.source} → {data.target}
-
-Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: {model.shape}. Its model
-card and its licence apply to this model too.
-
-```
-transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder
-```
-
-{compared}
-"""

@@ -5,6 +5,7 @@ channels of every layer in the same way leaves the model the same.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -18,9 +19,25 @@ SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = "model.shared.weight", "final_logits_bias", "lm_head.weight"
 SOURCE_EMBEDDING, TARGET_EMBEDDING = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+FIXED_VALUES = {  # of config.json
+    "model_type": "marian",
+    "scale_embedding": True,
+    "tie_word_embeddings": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+}
+SIZES = {  # theirs -> ours
+    "d_model": "d_model",
+    "encoder_layers": "num_encoder_layers",
+    "decoder_layers": "num_decoder_layers",
+    "encoder_ffn_dim": "d_ff",
+    "decoder_ffn_dim": "d_ff",
+    "encoder_attention_heads": "num_heads",
+    "decoder_attention_heads": "num_heads",
+}
 MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs -> ours
-
-PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
+PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
+INPUTS = ("q_proj", "k_proj", "v_proj", "fc1")  # read the channels of d_model; the other weights write them
 
 
 class Entry(NamedTuple):
@@ -33,17 +50,19 @@ class Entry(NamedTuple):
 
 def layers(config: ModelConfig) -> Iterator[Entry]:
     """Every weight except the embeddings and the output bias."""
-    for layer in range(config.num_encoder_layers):
-        ours, theirs = f"encoder.{layer}", f"model.encoder.layers.{layer}"
-        yield from _attention(f"{ours}.attention", f"{theirs}.self_attn")
-        yield from _feed_forward(ours, theirs)
-        yield from _norms(ours, theirs, "self_attn_layer_norm", "final_layer_norm")
-    for layer in range(config.num_decoder_layers):
-        ours, theirs = f"decoder.{layer}", f"model.decoder.layers.{layer}"
-        yield from _attention(f"{ours}.attention", f"{theirs}.self_attn")
-        yield from _attention(f"{ours}.source_attention", f"{theirs}.encoder_attn")
-        yield from _feed_forward(ours, theirs)
-        yield from _norms(ours, theirs, "self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
+    for stack, count in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
+        attentions = {"attention": "self_attn"} | ({"source_attention": "encoder_attn"} if stack == "decoder" else {})
+        norms = [f"{name}_layer_norm" for name in (*attentions.values(), "final")]
+        names = {
+            **{f"{a}.{p}": f"{attentions[a]}.{PROJECTIONS[p]}" for a in attentions for p in PROJECTIONS},
+            **{"feed_forward.inner": "fc1", "feed_forward.out": "fc2"},
+            **{f"residual.{i}.norm": norm for i, norm in enumerate(norms)},
+        }
+        for layer, (ours, theirs) in product(range(count), names.items()):
+            prefixes = f"{stack}.{layer}.{ours}", f"model.{stack}.layers.{layer}.{theirs}"
+            reads = theirs.endswith(INPUTS)
+            yield Entry(f"{prefixes[0]}.weight", f"{prefixes[1]}.weight", 1 if reads else 0)
+            yield Entry(f"{prefixes[0]}.bias", f"{prefixes[1]}.bias", None if reads else 0)
 
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
@@ -58,31 +77,3 @@ def to_ours(weight: Tensor, channels: int | None) -> Tensor:
 
 def _sines_first(d_model: int) -> Tensor:
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
-
-
-def _attention(ours: str, theirs: str) -> Iterator[Entry]:
-    for name, projection in PROJECTIONS.items():
-        yield from _input_projection(f"{ours}.{name}", f"{theirs}.{projection}")
-    yield from _output_projection(f"{ours}.out", f"{theirs}.out_proj")
-
-
-def _feed_forward(ours: str, theirs: str) -> Iterator[Entry]:
-    yield from _input_projection(f"{ours}.feed_forward.inner", f"{theirs}.fc1")
-    yield from _output_projection(f"{ours}.feed_forward.out", f"{theirs}.fc2")
-
-
-def _norms(ours: str, theirs: str, *names: str) -> Iterator[Entry]:
-    for index, name in enumerate(names):
-        yield from _output_projection(f"{ours}.residual.{index}.norm", f"{theirs}.{name}")
-
-
-def _input_projection(ours: str, theirs: str) -> Iterator[Entry]:
-    """A matrix (out, d_model)."""
-    yield Entry(f"{ours}.weight", f"{theirs}.weight", 1)
-    yield Entry(f"{ours}.bias", f"{theirs}.bias", None)
-
-
-def _output_projection(ours: str, theirs: str) -> Iterator[Entry]:
-    """A matrix (d_model, in) or a vector (d_model,)."""
-    yield Entry(f"{ours}.weight", f"{theirs}.weight", 0)
-    yield Entry(f"{ours}.bias", f"{theirs}.bias", 0)

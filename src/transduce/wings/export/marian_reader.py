@@ -24,28 +24,13 @@ from transduce.wings.export import marian
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
-REQUIRED_VALUES = {  # of config.json; a missing entry has Marian's default, which is this value
-    "model_type": "marian",
-    "scale_embedding": True,
-    "tie_word_embeddings": True,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-    "quantization_config": None,
-}
-SIZE_NAMES = (
-    *("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
-    *("encoder_ffn_dim", "decoder_ffn_dim"),
-)
+# Of config.json. A missing entry has Marian's default, which is this value.
+REQUIRED_VALUES = {**marian.FIXED_VALUES, "add_final_layer_norm": False, "quantization_config": None}
 NEVER_DEFAULT = ("model_type", "scale_embedding")  # entries whose default differs
+SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # unless tokenizer_config.json says
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-EMBEDDINGS = {
-    *POSITION_TABLES,
-    marian.SHARED_EMBEDDING,
-    marian.SOURCE_EMBEDDING,
-    marian.TARGET_EMBEDDING,
-    marian.OUTPUT_PROJECTION,
-}
+TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
+SHARED_EMBEDDINGS = (marian.SHARED_EMBEDDING, *TARGET_EMBEDDINGS, marian.SOURCE_EMBEDDING)
 MIN_BIAS = -30.0  # finite stand-in for -inf, which label smoothing would turn into an infinite loss
 
 
@@ -71,76 +56,58 @@ def read(folder: Path, source: str, target: str) -> Marian:
     Raises UserError that names what is missing, damaged or unsupported.
     """
     config = _read_json(folder / marian.CONFIG_FILE)
-    _check(folder, config)
+    _check(folder / marian.CONFIG_FILE, config)
     described = _read_json(folder / marian.TOKENIZER_FILE) if (folder / marian.TOKENIZER_FILE).exists() else {}
-    weights = _read_weights(folder)
-    target_vocabulary, source_vocabulary = _vocabularies(folder, config, described)
-    tokenizer = _tokenizer(folder, target_vocabulary, source_vocabulary)
-    options = {
-        **_shape(config),
-        "model.vocab_size": len(target_vocabulary.pieces),
-        "model.source_vocab_size": 0 if source_vocabulary is None else len(source_vocabulary.pieces),
-        "data.source": source or described.get("source_lang") or "src",
-        "data.target": target or described.get("target_lang") or "tgt",
-        "data.joint": source_vocabulary is None,
-        "data.vocab_size": len(target_vocabulary.pieces),
-        "data.tokenizer": "unigram",
-    }
-    run = configure(options)
-    ours = _weights(folder, run, weights, target_vocabulary, source_vocabulary)
-    return Marian(run, tokenizer, ours, target_vocabulary.rows)
+    targets, sources = _vocabularies(folder, config, described)
+    run = configure(
+        {
+            **{f"model.{ours}": config[theirs] for theirs, ours in marian.SIZES.items()},
+            "model.activation": marian.MARIAN_ACTIVATIONS[config["activation_function"]],
+            "model.dropout": config.get("dropout", 0.1),
+            "model.attention_dropout": config.get("attention_dropout", 0.0),
+            "model.output_bias": True,
+            "model.vocab_size": len(targets.pieces),
+            "model.source_vocab_size": len(sources.pieces) if sources else 0,
+            "data.source": source or described.get("source_lang") or "src",
+            "data.target": target or described.get("target_lang") or "tgt",
+            "data.joint": sources is None,
+            "data.vocab_size": len(targets.pieces),
+            "data.tokenizer": "unigram",
+        }
+    )
+    return Marian(run, _tokenizer(folder, targets, sources), _weights(folder, run, targets, sources), targets.rows)
 
 
-def _check(folder: Path, config: Mapping[str, Any]) -> None:
+def _check(file: Path, config: Mapping[str, Any]) -> None:
     """Raise UserError for a configuration that our model can't express."""
-    where = folder / marian.CONFIG_FILE
     for name, required in REQUIRED_VALUES.items():
         value = config.get(name, None if name in NEVER_DEFAULT else required)
         if value != required:
-            raise UserError(f"{where}: {name} is {value}; only models with {required} can be imported.")
-    for name in SIZE_NAMES:
+            raise UserError(f"{file}: {name} is {value}; only models with {required} can be imported.")
+    for name in marian.SIZES:
         if type(config.get(name)) is not int:
-            raise UserError(f"{where}: {name} is missing or no whole number; use another copy of the model.")
+            raise UserError(f"{file}: {name} is missing or no whole number; use another copy of the model.")
     for name in ("attention_heads", "ffn_dim"):
-        if config.get(f"encoder_{name}") != config.get(f"decoder_{name}"):
-            raise UserError(
-                f"{where}: encoder_{name} and decoder_{name} differ; only models where they agree can be imported."
-            )
-    if config.get("activation_function") not in [*marian.MARIAN_ACTIVATIONS]:
-        raise UserError(
-            f"{where}: activation_function is {config.get('activation_function')}; only "
-            f"{', '.join(marian.MARIAN_ACTIVATIONS)} can be imported."
-        )
-
-
-def _shape(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "model.d_model": config["d_model"],
-        "model.d_ff": config["encoder_ffn_dim"],
-        "model.num_heads": config["encoder_attention_heads"],
-        "model.num_encoder_layers": config["encoder_layers"],
-        "model.num_decoder_layers": config["decoder_layers"],
-        "model.activation": marian.MARIAN_ACTIVATIONS[config["activation_function"]],
-        "model.dropout": config.get("dropout", 0.1),
-        "model.attention_dropout": config.get("attention_dropout", 0.0),
-        "model.output_bias": True,
-    }
+        if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
+            raise UserError(f"{file}: encoder_{name} and decoder_{name} differ; they must be equal.")
+    if (activation := config.get("activation_function")) not in [*marian.MARIAN_ACTIVATIONS]:
+        known = ", ".join(marian.MARIAN_ACTIVATIONS)
+        raise UserError(f"{file}: activation_function is {activation}; only {known} can be imported.")
+    if type(shared := config.get("share_encoder_decoder_embeddings", True)) is not bool:
+        raise UserError(f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false.")
 
 
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
     """The vocabularies of target and source; None for the source if both share ids and embedding."""
-    names = {name: _name(described, name) for name in ("pad_token", "eos_token", "unk_token")}
-    vocabulary = _read_vocabulary(folder / marian.VOCABULARY_FILE, names.values())
+    values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # a text or an object
+    names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
+    sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
     file = folder / marian.TARGET_VOCABULARY_FILE
     shared = config.get("share_encoder_decoder_embeddings", True)
-    if type(shared) is not bool:
-        raise UserError(
-            f"{folder / marian.CONFIG_FILE}: share_encoder_decoder_embeddings is {shared}; expected true or false."
-        )
-    targets = _read_vocabulary(file, names.values()) if not shared and file.exists() else vocabulary
-    pad, eos, unk = (targets[name] for name in names.values())
+    targets = _read_vocabulary(file, names) if not shared and file.exists() else sources
+    pad, eos, unk = (targets[name] for name in names)
     start = config.get("decoder_start_token_id", pad)
     if type(start) is not int or start < 0:
         raise UserError(f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id.")
@@ -150,8 +117,8 @@ def _vocabularies(
     target = _vocabulary(targets, [pad, start, eos, unk])
     if shared:
         return target, None
-    pad, eos, unk = (vocabulary[name] for name in names.values())
-    return target, _vocabulary(vocabulary, [pad, vocabulary.get(target.pieces[BOS], pad), eos, unk])
+    pad, eos, unk = (sources[name] for name in names)
+    return target, _vocabulary(sources, [pad, sources.get(target.pieces[BOS], pad), eos, unk])
 
 
 def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
@@ -177,55 +144,37 @@ def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabu
     return Vocabulary([*first, *(pieces[token] for token in others)], rows)
 
 
-def _name(described: Mapping[str, Any], token: str) -> str:
-    """The name of a special piece, which may be given as a string or an object."""
-    usual = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    name = described.get(token) or usual[token]
-    return str(name.get("content") if isinstance(name, dict) else name)
-
-
 def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> Tokenizer:
-    models = []
-    for name in (marian.SOURCE_MODEL, marian.TARGET_MODEL):
-        try:
-            models.append((folder / name).read_bytes())
-        except OSError as error:
-            raise UserError(f"{folder / name} can't be read: {error.strerror}; use another copy.") from None
+    sides = ((marian.TARGET_MODEL, target), (marian.SOURCE_MODEL, source or target))
     try:
-        return Tokenizer(
-            ImportedVocabulary(models[1], target.pieces), ImportedVocabulary(models[0], (source or target).pieces)
-        )
+        return Tokenizer(*(ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides))
+    except OSError as error:
+        raise UserError(f"{error.filename} can't be read: {error.strerror}; use another copy.") from None
     except ValueError as error:
         raise UserError(f"The vocabulary of {folder} can't be used: {error}; use another copy.") from None
 
 
-def _weights(
-    folder: Path, config: RunConfig, theirs: Mapping[str, Tensor], target: Vocabulary, source: Vocabulary | None
-) -> dict[str, Tensor]:
+def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
     """Marian's weights under our names; raises UserError for missing, unknown or misshapen weights."""
-    theirs = {name: weight.float() for name, weight in theirs.items()}
+    file, theirs = folder / marian.WEIGHTS_FILE, _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
         own = Transformer(config.model).state_dict()
-    shapes = {layer.theirs: own[layer.ours].shape for layer in layers}
-    _check_weights(folder / marian.WEIGHTS_FILE, theirs, shapes, config.model.d_model)
-    tied = [marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION]
-    embedding = _tied(folder, theirs, tied if source else [marian.SHARED_EMBEDDING, *tied, marian.SOURCE_EMBEDDING])
+    _check_weights(file, theirs, {layer.theirs: own[layer.ours].shape for layer in layers}, config.model.d_model)
+    embedding = _tied(file, theirs, TARGET_EMBEDDINGS if source else SHARED_EMBEDDINGS)
     embeddings = {"embedding.weight": (embedding, target)}
     if source is not None:
-        embeddings["source_embedding.weight"] = (_tied(folder, theirs, [marian.SOURCE_EMBEDDING]), source)
+        embeddings["source_embedding.weight"] = (_tied(file, theirs, [marian.SOURCE_EMBEDDING]), source)
     ours = {layer.ours: marian.to_ours(theirs[layer.theirs], layer.channels) for layer in layers}
     for name, (matrix, vocabulary) in embeddings.items():
-        if max(vocabulary.rows) >= len(matrix):
-            file = folder / marian.VOCABULARY_FILE
-            raise UserError(
-                f"{file} has the id {max(vocabulary.rows)}, but the embedding has {len(matrix)} rows; use another copy."
-            )
+        if (last := max(vocabulary.rows)) >= len(matrix):
+            where = folder / marian.VOCABULARY_FILE
+            raise UserError(f"{where} has the id {last}, but the embedding has {len(matrix)} rows; use another copy.")
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
-    bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(1, len(embedding)))
-    if bias.shape != (1, len(embedding)):
-        expected = (1, len(embedding))
-        raise UserError(f"{folder / marian.WEIGHTS_FILE}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}, not {expected}.")
+    expected = 1, len(embedding)
+    bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(expected))
+    if bias.shape != expected:
+        raise UserError(f"{file}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}, not {expected}.")
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
         if target.rows[first] == target.rows[second]:  # two of our pieces are one of Marian's: count it once
@@ -241,33 +190,29 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
     """
     for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file}: the weight {name} is missing; use another copy.")
-    for name in sorted(theirs.keys() - shapes.keys() - EMBEDDINGS - {marian.OUTPUT_BIAS}):
+    tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
+    for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
         raise UserError(f"{file}: the weight {name} has no counterpart in our model; the model can't be imported.")
-    vectors = {name: (*theirs[name].shape[:1], width) for name in sorted(EMBEDDINGS & theirs.keys())}
-    for name, shape in {**shapes, **vectors}.items():
+    expected = {name: (*theirs[name].shape[:1], width) for name in sorted(tables & theirs.keys())}
+    for name, shape in {**shapes, **expected}.items():
         if theirs[name].shape != shape:
-            actual, expected = (" x ".join(map(str, size)) for size in (theirs[name].shape, shape))
-            raise UserError(f"{file}: {name} is {actual}, but {expected} by {marian.CONFIG_FILE}; use another copy.")
-    for name in POSITION_TABLES:
-        if name in theirs and not _is_sinusoid(theirs[name]):
+            sizes = [" x ".join(map(str, size)) for size in (theirs[name].shape, shape)]
+            raise UserError(f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}; use another copy.")
+    for name in theirs.keys() & POSITION_TABLES:
+        table = marian.to_ours(theirs[name], 1)
+        if not torch.allclose(table, sinusoids(*table.shape), atol=1e-3):
             raise UserError(f"{file}: {name} is not the sinusoid; only sinusoidal positions can be imported.")
 
 
-def _tied(folder: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
+def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
     """The matrix under any of these names; several must be equal."""
-    matrices = {name: theirs[name] for name in names if name in theirs}
-    if not matrices:
-        raise UserError(f"{folder / marian.WEIGHTS_FILE}: the weight {names[0]} is missing; use another copy.")
-    first, *others = matrices
-    for other in others:
-        if not torch.equal(matrices[first], matrices[other]):
-            raise UserError(f"{folder / marian.WEIGHTS_FILE}: {first} and {other} differ; they must be equal.")
-    return matrices[first]
-
-
-def _is_sinusoid(table: Tensor) -> bool:
-    """table (length, d_model)."""
-    return torch.allclose(marian.to_ours(table, 1), sinusoids(*table.shape), atol=1e-3)
+    known = [name for name in names if name in theirs]
+    if not known:
+        raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")
+    for name in known[1:]:
+        if not torch.equal(theirs[known[0]], theirs[name]):
+            raise UserError(f"{file}: {known[0]} and {name} differ; they must be equal.")
+    return theirs[known[0]]
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
@@ -288,7 +233,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     for name, weight in weights.items():
         if not weight.is_floating_point():
             raise UserError(f"{file}: {name} has the type {weight.dtype}; quantised weights can't be imported.")
-    return weights
+    return {name: weight.float() for name, weight in weights.items()}
 
 
 def _read_json(file: Path) -> dict[str, Any]:

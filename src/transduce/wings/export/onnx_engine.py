@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.config.schema import BOS, EOS, PAD, DecodeConfig, ModelConfig
+from transduce.config.schema import PAD, DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
+from transduce.model.batch import make_batch, source_tensor
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
@@ -28,28 +29,28 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
-FEWEST = 512  # source tokens of a request
+MIN_SOURCE_TOKENS = 512  # of a request
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def memory_names(layers: int) -> list[str]:
-    """What the encoder hands to every decoder layer."""
+    """The encoder's outputs that the decoder layers read."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
 
 
 def state_names(layers: int) -> list[str]:
-    """What a decoder layer hands to its next step."""
+    """The keys and values that a decoding step passes to the next one."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
 
 
 def after(name: str) -> str:
-    """The name under which the decoder returns what it took as `name`."""
+    """The name of the decoder's output that becomes its input `name` in the next step."""
     return f"{name}_after"
 
 
 class OnnxStepper:
-    """A `Stepper` of what an encoder and a decoder session compute."""
+    """A `Stepper` over an encoder and a decoder session."""
 
     device = torch.device("cpu")
 
@@ -70,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Rows of the state, sentences of the memory."""
+        """Keep these rows of the state and these sentences of the memory."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
@@ -95,7 +96,7 @@ class OnnxEngine:
                 onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
                 for name in (ENCODER, DECODER)
             )
-        except Exception as error:  # its own classes have no common one
+        except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.max_positions = config.max_positions if config.positions == "learned" else None
         # (r, h, t, d) of each input of the decoder that grows
@@ -106,8 +107,8 @@ class OnnxEngine:
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """As many as the memory is meant for, or as there are."""
-        return min(max(1, config.max_tokens // config.beam_size), max(FEWEST, total))
+        """`total`, or MIN_SOURCE_TOKENS if it is less; at most what memory allows."""
+        return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """One request after another, each with all threads."""
@@ -122,29 +123,22 @@ class OnnxEngine:
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Token by token, as one batch."""
-        step, rows = self._stepper(sources), np.arange(len(sources))
-        tgt = _pad([[BOS, *target, EOS] for target in targets])
-        sums = np.zeros(len(sources))
-        for before, token in zip(tgt.T, tgt.T[1:], strict=False):
-            log_probs = step(torch.from_numpy(before.copy())).numpy()
-            sums += np.where(token == PAD, 0.0, log_probs[rows, token])
+        """Decode the targets token by token, as one batch."""
+        step, batch = self._stepper(sources), make_batch(sources, targets)
+        sums = torch.zeros(len(sources), dtype=torch.float64)
+        for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):
+            log_probs = step(before).gather(1, tokens[:, None])[:, 0]
+            sums += log_probs.masked_fill(tokens == PAD, 0.0)
         return [float(each) for each in sums]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Not supported: the graphs return none."""
+        """Not supported."""
         raise NotImplementedError
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
-        return OnnxStepper(self._encoder, self._decoder, self._empty, _pad([[*source, EOS] for source in sources]))
+        return OnnxStepper(self._encoder, self._decoder, self._empty, source_tensor(sources).numpy())
 
 
 def open_engine(model: ModelToOpen) -> OnnxEngine:
     """The engine of an export; raises UserError as OnnxEngine does."""
     return OnnxEngine(model.folders[0], model.config.model, model.threads or cores())
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """(rows, longest)."""
-    longest = max(map(len, rows))
-    return np.array([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=np.int64)

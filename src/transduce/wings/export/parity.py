@@ -9,16 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.config.schema import RunConfig
 from transduce.decoding.stepper import forced_log_probs
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import CUT, Translation
+from transduce.decoding.types import CUT, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.batch import make_batch
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000  # compared
@@ -62,14 +64,11 @@ class Parity(NamedTuple):
             f"({self.compute_type}, greedy)."
         ]
         if self.bleu is None:
-            if self.identical < self.sentences:
-                lines.append("In the others, two tokens were equally probable and rounding decided between them.")
-            return lines
+            tie = "In the others, two tokens were equally probable and rounding decided between them."
+            return lines + [tie] * (self.identical < self.sentences)
         _, ours, theirs, p_value = self.bleu
-        lines.append(
-            f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} (paired bootstrap: p = {p_value:.3f}; "
-            f"{ours.signature})."
-        )
+        significance = f"paired bootstrap: p = {p_value:.3f}; {ours.signature}"
+        lines.append(f"BLEU {theirs.value:.2f} instead of {ours.value:.2f} ({significance}).")
         if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
                 f"{self.sentences:,} sentences are few: the model's BLEU lies between {ours.low:.1f} and "
@@ -85,25 +84,34 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     the others, the first different token must be as probable as ours, within MAX_TIE_NATS. An export that is not exact
     may lose MAX_BLEU_LOSS, and not significantly.
     """
-    decode = replace(model.config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS)
-    translator = Translator(TorchEngine([model.model]), model.tokenizer, decode)
+    translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
     texts = [pair.source for pair in pairs]
     ours = translator.translate_sentences(texts)
     limits = [translator.limit(source) for source in model.tokenizer.encode_source(texts)]
     outputs = runner.translate(texts, max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
+    name = Path(pairs[0].origin.file).name  # without the path of a file, which is private
+    origin = "the text that the training held out" if name == VALID_FILE else name
     different = [i for i in range(len(texts)) if not _identical(ours[i], theirs[i])]
     identical = len(texts) - len(different)
-    parity = Parity(len(texts), _origin(pairs[0].origin.file), identical, runner.compute_type, None)
+    parity = Parity(len(texts), origin, identical, runner.compute_type, None)
     if exact:
+        too_many = identical < MIN_IDENTICAL * len(texts)
         for i in different:
-            _check_tie(model, texts[i], ours[i], theirs[i], parity)
-        if parity.identical < MIN_IDENTICAL * parity.sentences:
-            raise _difference(parity, texts[different[0]], ours[different[0]], theirs[different[0]])
+            if too_many or not _is_tie(model, texts[i], list(ours[i].tokens), theirs[i].pieces):
+                raise UserError(
+                    f"Nothing was written, since the translations differ in {len(different):,} of {len(texts):,} "
+                    f"sentences. '{texts[i]}' becomes '{ours[i].text}' by the model, '{theirs[i].text}' by the export."
+                )
         return parity
     bleu = _check_bleu(model, pairs, [translation.text for translation in ours], [output.text for output in theirs])
     return parity._replace(bleu=bleu)
+
+
+def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
+    """A translator that searches as other programs do here."""
+    return Translator(engine, tokenizer, replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS))
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
@@ -124,43 +132,23 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     return fitting
 
 
-def _origin(file: str) -> str:
-    """The origin of the sentences, for the README; without the path of a file, which is private."""
-    name = Path(file).name
-    return {PHRASEBOOK: PHRASEBOOK, VALID_FILE: "the text that the training held out"}.get(name, name)
-
-
 def _identical(ours: Translation, theirs: Output) -> bool:
     """Same tokens and same text, except for line breaks and spaces at the ends, which our text never has."""
     cut = CUT in ours.flags  # the other text may continue
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
-def _check_tie(model: Bundle, text: str, ours: Translation, theirs: Output, parity: Parity) -> None:
-    """Raise UserError unless the first different tokens are equally probable."""
-    difference = _first_difference(model, text, list(ours.tokens), theirs.pieces)
-    if difference is None or difference > MAX_TIE_NATS:
-        raise _difference(parity, text, ours, theirs)
-
-
-def _first_difference(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> float | None:
-    """Log-probability of our first different token minus that of theirs; None if no id differs or a piece has no id."""
+def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
+    """Whether the first different tokens are equally probable; not if no token differs or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
-        return None
+        return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
     position = next((i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b), min(map(len, targets)))
     [source] = model.tokenizer.encode_source([text])
     log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
     first, second = log_probs[:, position].tolist()
-    return float(abs(first - second))
-
-
-def _difference(parity: Parity, text: str, ours: Translation, theirs: Output) -> UserError:
-    return UserError(
-        f"Nothing was written, since the translations differ in {parity.sentences - parity.identical:,} of "
-        f"{parity.sentences:,} sentences. '{text}' becomes '{ours.text}' by the model, '{theirs.text}' by the export."
-    )
+    return float(abs(first - second)) <= MAX_TIE_NATS
 
 
 def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str]) -> Comparison:

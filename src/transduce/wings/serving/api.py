@@ -2,62 +2,77 @@
 
 import asyncio
 import contextlib
+import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, TypeVar
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
-from transduce.wings.serving.access import SERVER_ERROR, AccessControl
-from transduce.wings.serving.batching import QueueFullError
-from transduce.wings.serving.downloads import Downloads
+from transduce.wings.serving import payload
+from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import (
-    FORM,
-    MULTIPART,
-    Asked,
-    Detection,
-    Texts,
-    boundary,
-    check_characters,
-    check_limits,
-    parse,
-    validate,
-)
+from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
 from transduce.wings.serving.service import AUTO, Order, Service
 
 Result = TypeVar("Result")
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
 PAGE_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-CONTENT_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
-CLIENT_DISCONNECTED = 499
-ERRORS = {  # instead of the framework's own
-    "Not Found": "Not found. See /docs.",
-    "Method Not Allowed": "Method not allowed. See /docs.",
-}
+
+
+class Download(NamedTuple):
+    """A translated document."""
+
+    name: str  # of the file that the client saves
+    content: bytes
+    expires: float
+
+
+class Downloads:
+    """At most `size` documents under secret names, each for some seconds; a new one replaces the oldest."""
+
+    def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
+        self._size, self._seconds, self._clock = size, seconds, clock
+        self._kept: dict[str, Download] = {}  # the oldest first
+
+    def add(self, name: str, target: str, content: bytes) -> str:
+        """Keep a document; returns the secret name. name: file name of the source document; target: language code."""
+        path = PurePath(name)
+        secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
+        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
+        self._expire()
+        return secret_name
+
+    def get(self, secret_name: str) -> Download | None:
+        """The document, or None if it is unknown or expired."""
+        self._expire()
+        return self._kept.get(secret_name)
+
+    def _expire(self) -> None:
+        oldest_first = [*self._kept.items()][-self._size :]
+        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
@@ -70,22 +85,24 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
         yield
         await service.batcher.stop()
 
+    async def refuse(_: Request, error: Exception) -> JSONResponse:
+        return answer(error)
+
     app = FastAPI(
         title="transduce",
         version=version("transduce"),
         description="Translation by a Transformer; the API is LibreTranslate's, with additions.",
         lifespan=lifespan,
-        docs_url=None,  # that page loads scripts from elsewhere
+        docs_url=None,  # FastAPI's page loads scripts from another server
         redoc_url=None,
         redirect_slashes=False,
+        exception_handlers=dict.fromkeys((UserError, HTTPException, ClientDisconnect, Exception), refuse),
     )
-    _answer_errors(app)
     _add_translations(app, service)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
-    pages = _add_page(app)
-    _add_reference(app)
-    return AccessControl(app, service, keys, limits, open_paths={"/health", *pages}, local=local)
+    open_paths = {"/health", *_add_page(app)}
+    return AccessControl(app, service, keys, limits, open_paths=open_paths, local=local)
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:
@@ -95,27 +112,27 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     async def translate(request: Request) -> JSONResponse:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
-        check_limits(asked, texts, limits)
-        answer: dict[str, Any] = {}
+        payload.check_limits(asked, texts, limits)
+        fields: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
             whole = "\n".join(texts)  # the texts of a request are in one language
             detected = service.detect(without_markup(whole) if asked.format == "html" else whole, asked.target)[0]
             source = detected.language
-            answer["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
+            fields["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
         glossary = tuple(Term(*term) for term in asked.glossary.items())
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         served = service.served(source, asked.target)
         work = service.translate_html if asked.format == "html" else service.translate
         found = await _in_turn(request, service, lambda: work(texts, served, Order(options, asked.beam_size)))
         for field, values in _columns(found, asked, served).items():
-            answer[field] = values[0] if one else values
-        return JSONResponse(answer)
+            fields[field] = values[0] if one else values
+        return JSONResponse(fields)
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
-        check_characters("text", [asked.q], limits.characters)
+        payload.check_characters("text", [asked.q], limits.characters)
         return JSONResponse([each._asdict() for each in service.detect(asked.q)])
 
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
@@ -138,9 +155,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
                 raise UserError("Send a document as multipart/form-data with the fields file, source and target.")
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
-            source = service.detect(
-                without_markup(content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")), target
-            )[0].language
+            start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
+            source = service.detect(without_markup(start), target)[0].language
         served = service.served(source, target)
         translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
@@ -152,19 +168,16 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if found is None:
             raise HTTPException(404, "The document is unknown or has expired. Translate it again.")
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
-        return Response(
-            found.content,
-            media_type="application/octet-stream",
-            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
-        )
+        headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+        return Response(found.content, headers=headers, media_type="application/octet-stream")
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
-        targets = {
-            code: [each.target for each in service.models if each.source == code] for code in codes(service.models)
-        }
+        targets: dict[str, list[str]] = {code: [] for code in codes(service.models)}
+        for source, target in service.models:
+            targets[source].append(target)
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
@@ -177,7 +190,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
-            "fileLimit": limits.document,  # bytes; ours alone
+            "fileLimit": limits.document,  # bytes; not in LibreTranslate
             "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
@@ -195,57 +208,22 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
 
 
 def _add_page(app: FastAPI) -> list[str]:
-    """Add the web page and its assets; returns their paths."""
+    """Add the web page, its assets and /docs; returns the paths of all but /docs."""
     found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
     found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
-    contents = {path: each.read_bytes() for path, each in found.items() if each.is_file()}
-    contents["/"] = contents.pop("/index.html")
+    found["/"] = found.pop("/index.html")
 
     def add(path: str, content: bytes) -> None:
-        kind = CONTENT_TYPES.get("." + path.rpartition(".")[2], "text/html") + "; charset=utf-8"
+        kind = CONTENT_TYPES.get(path.rpartition(".")[2], "text/html") + "; charset=utf-8"
 
         @app.get(path, include_in_schema=False)
         async def asset() -> Response:
             return Response(content, headers={**PAGE_HEADERS, "Content-Type": kind})
 
-    for path, content in contents.items():
-        add(path, content)
-    return list(contents)
-
-
-def _add_reference(app: FastAPI) -> None:
-    page = reference(app.openapi())
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return Response(page, media_type="text/html", headers=PAGE_HEADERS)
-
-
-def _answer_errors(app: FastAPI) -> None:
-    """Answer every error with one sentence; nothing that a client sent is logged."""
-
-    def say(status: int, sentence: str, **headers: str) -> JSONResponse:
-        return JSONResponse({"error": sentence}, status, headers)
-
-    @app.exception_handler(UserError)
-    async def mistaken(_: Request, error: UserError) -> JSONResponse:
-        return say(400, str(error))
-
-    @app.exception_handler(QueueFullError)
-    async def busy(_: Request, error: QueueFullError) -> JSONResponse:
-        return say(503, "The server is busy. Try again later.", **{"Retry-After": str(error.seconds)})
-
-    @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return say(error.status_code, ERRORS.get(error.detail, error.detail), **(error.headers or {}))
-
-    @app.exception_handler(ClientDisconnect)
-    async def left(_: Request, __: ClientDisconnect) -> JSONResponse:
-        return say(CLIENT_DISCONNECTED, "Client disconnected.")
-
-    @app.exception_handler(Exception)  # AccessControl logs it
-    async def broken(_: Request, __: Exception) -> JSONResponse:
-        return say(500, SERVER_ERROR)
+    add("/docs", reference(app.openapi()).encode())
+    for path, each in found.items():
+        add(path, each.read_bytes())
+    return list(found)
 
 
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
@@ -258,7 +236,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
-    """The fields of the answer, each with a value per text."""
+    """The fields of the answer, each with a list of values, one for each text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]
@@ -284,7 +262,7 @@ async def _in_turn(request: Request, service: Service, work: Callable[[], Corout
             await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise HTTPException(CLIENT_DISCONNECTED, "Client disconnected.")
+            raise ClientDisconnect
         finally:
             task.cancel()
             gone.cancel()

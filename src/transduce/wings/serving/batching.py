@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from starlette.exceptions import HTTPException
+
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -21,12 +23,12 @@ Result = TypeVar("Result")
 PACE_DECAY = 0.9  # of the best pace, with every batch
 
 
-class QueueFullError(Exception):
+class QueueFullError(HTTPException):
     """The queue is full."""
 
     def __init__(self, seconds: int):
-        super().__init__(seconds)
-        self.seconds = seconds  # after which there probably is a place
+        super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
+        self.seconds = seconds  # until there probably is a place
 
 
 class BatchKey(NamedTuple):
@@ -34,10 +36,6 @@ class BatchKey(NamedTuple):
 
     translator: Translator
     options: TranslationOptions = PLAIN
-
-    def translate(self, sentences: Sequence[str]) -> list[Translation]:
-        """Translate in the calling thread."""
-        return self.translator.translate_sentences(sentences, self.options)
 
 
 class Part(NamedTuple):
@@ -89,7 +87,7 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """Waiting or being translated."""
+        """Source tokens that wait or are being translated."""
         return sum(self._sizes)
 
     def check_place(self) -> None:
@@ -125,8 +123,6 @@ class Batcher:
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
-        if not jobs:
-            return [[] for _ in parts]
         size = sum(sum(job.tokens) for job in jobs)
         self.check_room(size)
         self._sizes.append(size)
@@ -142,7 +138,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run a computation in the engine's thread; between two of them a batch has its turn."""
+        """Run a computation in the engine's thread; between two computations, the engine translates a batch."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -159,10 +155,10 @@ class Batcher:
             self._observe(len(batch), tokens)
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
-            self._waiting = _unfinished(self._waiting)  # a sentence may have failed its request
+            self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next sentences: of all requests with the key of the first one, one of each in turn."""
+        """The next sentences: from the requests with the first one's key, one of each in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]
@@ -175,29 +171,21 @@ class Batcher:
             job.begun += 1
             if job.begun < len(job.sentences):
                 jobs.append(job)
-        self._waiting = deque([*others, *jobs])  # other keys come next, then those whose turn was longest ago
+        self._waiting = deque([*others, *jobs])  # other keys first, then the requests that waited longest
         return batch
 
     def _seconds(self) -> int:
-        """The time after which half of the tokens here will be done."""
+        """The time until half of the waiting tokens are translated."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Each sentence's translation, or its own error: a sentence that fails must not fail the others."""
     key = batch[0][0].key
-    sentences = [job.sentences[i] for job, i in batch]
     try:
-        return list(key.translate(sentences))
-    except Exception:
-        return [_translate_one(key, sentence) for sentence in sentences]
-
-
-def _translate_one(key: BatchKey, sentence: str) -> Translation | Exception:
-    try:
-        return key.translate([sentence])[0]
+        return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))
     except Exception as error:
-        return error
+        return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 
 
 def _unfinished(jobs: Iterable[Job]) -> deque[Job]:

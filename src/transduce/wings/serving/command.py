@@ -56,20 +56,22 @@ def serve(
     except ImportError as error:
         raise UserError(f"Serving needs the package {error.name}: pip install 'transduce[serve]'.") from None
 
-    limits = limits_from(dict(map(_assignment, limit)))
+    limits = limits_from(limit)
     if show_limits:
-        table = [(row.name, f"{row.value:,}", row.unit, row.help) for row in rows(limits)]
-        print_table([("limit", "value", "unit", "meaning"), *table])
+        print_table([("limit", "value", "unit", "meaning"), *rows(limits)])
         return
-    if new_key and keys is None:
-        raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
-    if new_key and keys:
+    if new_key:
+        if keys is None:
+            raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
         print(add_key(keys, new_key))
         return
     if not models:
         raise UserError("Name at least one model folder: transduce serve MODEL.")
     for address in proxy:
-        _check_proxy(address)
+        try:
+            ipaddress.ip_network(address)
+        except ValueError:
+            raise UserError(f"'{address}' is not an address. Write 10.0.0.1, or 10.0.0.0/24 for a network.") from None
     local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
@@ -97,21 +99,6 @@ def _load(folder: Path, engine: EngineName) -> "Served":
     data = model_folder.read_config(folder).data
     translator = load(folder, engine=engine)
     return Served(str(folder), Direction(data.source, data.target), translator)
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"'{text}' is not a limit. Write limits.NAME=NUMBER.")
-    return name, value
-
-
-def _check_proxy(address: str) -> None:
-    """Raise UserError for an invalid address or network."""
-    try:
-        ipaddress.ip_network(address)
-    except ValueError:
-        raise UserError(f"'{address}' is not an address. Write 10.0.0.1, or 10.0.0.0/24 for a network.") from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

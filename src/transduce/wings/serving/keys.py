@@ -59,11 +59,12 @@ def add_key(path: Path, name: str) -> str:
     """
     if not KEY_NAME.fullmatch(name):
         raise UserError(f"'{name}' can't be a key's name. Use at most 64 letters, digits and the characters . _ @ -")
-    if path.exists() and path.stat().st_size and any(line.startswith(f"{name}\t") for line in read_lines(str(path))):
-        raise UserError(f"{path}: {name} has a key already. Remove its line to replace it.")
     key = secrets.token_urlsafe(32)
     try:
-        separator = "\n" if path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n") else ""
+        known = path.read_bytes() if path.exists() else b""
+        if any(line.startswith(f"{name}\t".encode()) for line in known.splitlines()):
+            raise UserError(f"{path}: {name} has a key already. Remove its line to replace it.")
+        separator = "" if known.endswith(b"\n") or not known else "\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
             file.write(f"{separator}{name}\t{_digest(key)}\n")

@@ -56,16 +56,15 @@ def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
 
 def codes(directions: Iterable[Direction]) -> list[str]:
     """All languages, sources first."""
-    directions = list(directions)
-    return list(dict.fromkeys([pair.source for pair in directions] + [pair.target for pair in directions]))
+    sources, targets = zip(*directions, strict=True)
+    return list(dict.fromkeys(sources + targets))
 
 
 def without_markup(text: str) -> str:
     """The start of a text without its markup, since names in tags look like English."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
-    return unescape(
-        " ".join(text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
-    )
+    words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
+    return unescape(" ".join(words))
 
 
 class Detector:

@@ -1,15 +1,14 @@
 """The limits of a server, each with its meaning."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from transduce.config.schema import option
 from transduce.system.errors import UserError
 
 PREFIX = "limits."
-MAX_DIGITS = 9  # of a limit; operating systems accept such numbers
 
 
 @dataclass(frozen=True)
@@ -42,30 +41,23 @@ class Limits:
     per_address: int = option(1200, "requests a minute from one address, except this machine's", unit="requests")
 
 
-class Limit(NamedTuple):
-    """A row of the table of limits."""
-
-    name: str
-    value: int
-    unit: str
-    help: str
-
-
-def rows(limits: Limits) -> Iterator[Limit]:
-    """The table of limits."""
-    for field in dataclasses.fields(limits):
-        yield Limit(PREFIX + field.name, getattr(limits, field.name), field.metadata["unit"], field.metadata["help"])
+def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
+    """The table of limits: name, value, unit, meaning."""
+    return [
+        (PREFIX + field.name, f"{getattr(limits, field.name):,}", field.metadata["unit"], field.metadata["help"])
+        for field in dataclasses.fields(limits)
+    ]
 
 
-def limits_from(assignments: Mapping[str, str]) -> Limits:
+def limits_from(arguments: Iterable[str]) -> Limits:
     """The defaults, changed by limits.NAME=NUMBER; raises UserError for unknown names and invalid numbers."""
     known = {PREFIX + field.name: field.name for field in dataclasses.fields(Limits)}
     values = {}
-    for name, text in assignments.items():
-        if name not in known:
-            raise UserError(f"Unknown limit {name}. `transduce serve --show-limits` lists all limits.")
-        number = text.replace("_", "")
-        if not (number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS and int(number)):
-            raise UserError(f"{name} must be a whole number above zero of at most {MAX_DIGITS} digits, not '{text}'.")
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if name not in known or not equals:
+            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists them.")
+        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # the system accepts no more
+            raise UserError(f"{name} must be a whole number above zero of at most 9 digits, not '{text}'.")
         values[known[name]] = int(number)
     return Limits(**values)

@@ -1,14 +1,12 @@
 """HTTP by uvicorn, with deadlines for slow clients; on shutdown, accepted requests are answered first."""
 
 import asyncio
-import contextlib
 import gc
 import json
 import logging
-import signal
 import socket
-from collections.abc import Generator
 from dataclasses import replace
+from types import FrameType
 from typing import Any, ClassVar
 
 import h11
@@ -40,7 +38,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 
 def _connections(wanted: int) -> int:
-    """The possible number of connections: a refused connection needs an open file, too."""
+    """The number of connections that the limit of open files allows; a refused connection needs a file, too."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -56,14 +54,9 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
     """Uvicorn's configuration; nothing that a client sent is logged. proxies: trusted for X-Forwarded-For."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
-    class Protocol(_Deadlines):
-        seconds: ClassVar[dict[Any, int]] = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds}
-        answer_seconds: ClassVar[int] = limits.answer_seconds
-        connections_allowed: ClassVar[int] = limits.connections
-
     return uvicorn.Config(
         app,
-        http=Protocol,
+        http=type("Protocol", (_Deadlines,), {"limits": limits}),
         ws="none",
         access_log=False,
         log_level="error",  # or clients could fill the disk
@@ -79,9 +72,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 class _Deadlines(H11Protocol):
     """A connection that is closed when headers, body or the delivery of the answer take too long."""
 
-    seconds: ClassVar[dict[Any, int]]  # by h11's state of the client
-    answer_seconds: ClassVar[int]
-    connections_allowed: ClassVar[int]
+    limits: ClassVar[Limits]
     _client_state: Any = None
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
@@ -89,9 +80,9 @@ class _Deadlines(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # pause_writing is called as soon as the client does not read
-        if len(self.connections) > self.connections_allowed:
+        if len(self.connections) > self.limits.connections:
             self.app = _full
-        if len(self.connections) > 2 * self.connections_allowed:  # too many even for a 503
+        if len(self.connections) > 2 * self.limits.connections:  # too many even for a 503
             transport.abort()
         self._watch()
 
@@ -106,7 +97,7 @@ class _Deadlines(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._sending is None:
-            self._sending = self.loop.call_later(self.answer_seconds, self.transport.abort)
+            self._sending = self.loop.call_later(self.limits.answer_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         if self._sending is not None:
@@ -116,7 +107,7 @@ class _Deadlines(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
-        super().connection_lost(exc)  # which resumes writing
+        super().connection_lost(exc)  # calls resume_writing
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request; if an answer has begun already, only close the connection."""
@@ -132,8 +123,9 @@ class _Deadlines(H11Protocol):
         if state is not self._client_state:
             self._stop()
             self._client_state = state
-            if state in self.seconds:
-                self._timer = self.loop.call_later(self.seconds[state], self.transport.close)
+            if state in (h11.IDLE, h11.SEND_BODY):
+                seconds = self.limits.header_seconds if state is h11.IDLE else self.limits.body_seconds
+                self._timer = self.loop.call_later(seconds, self.transport.close)
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -150,12 +142,6 @@ async def _full(scope: Any, receive: Any, send: Any) -> None:
 class _Server(uvicorn.Server):
     """A server that exits with status 0 after SIGINT and SIGTERM."""
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in signals}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # or uvicorn would raise them again at the end

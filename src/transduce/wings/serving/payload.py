@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, Field, ValidationError
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import Field as FormField
+from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.system.errors import UserError
 from transduce.wings.serving.limits import Limits
@@ -19,9 +20,8 @@ from transduce.wings.serving.limits import Limits
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
-MAX_LANGUAGE_CODE_CHARACTERS = 64  # of a language code
-NOT_UNICODE = "A text holds half a surrogate pair, which is not valid Unicode."
-NOT_A_FORM = "The form can't be read: it is not multipart/form-data, although its Content-Type says so."
+MAX_NAME_CHARACTERS = 64  # of a language or a content type
+Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
@@ -35,8 +35,8 @@ class Asked(BaseModel):
     """POST /attention."""
 
     q: str
-    source: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS)
-    target: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS)
+    source: Code
+    target: Code
 
 
 class Texts(BaseModel):
@@ -45,8 +45,8 @@ class Texts(BaseModel):
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text of any number of sentences and paragraphs, or a list of texts"
     )
-    source: str = Field("auto", max_length=MAX_LANGUAGE_CODE_CHARACTERS, description="language code; auto: detect it")
-    target: str = Field(max_length=MAX_LANGUAGE_CODE_CHARACTERS, description="language code")
+    source: Code = Field("auto", description="language code; auto: detect it")
+    target: Code = Field(description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(None, description="preferably sent as a header: Authorization: Bearer KEY")
@@ -68,11 +68,11 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
     if kind == FORM:
         return fields | _form(body)
     if kind == MULTIPART:
-        return fields | _multipart(body, boundary(content_type))
+        return fields | _multipart(body, content_type)
     if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         return fields | _json(body, depth)
     raise UserError(
-        f"Unsupported content type {kind[:MAX_LANGUAGE_CODE_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
+        f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
     )
 
 
@@ -132,7 +132,7 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UserError(f"The body is not UTF-8 at byte {error.start + 1}.") from None
     except UnicodeEncodeError:
-        raise UserError(NOT_UNICODE) from None
+        raise UserError("A text holds half a surrogate pair, which is not valid Unicode.") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"The body is not JSON: {str(error)[:100]}.") from None
     if not isinstance(fields, dict):
@@ -158,46 +158,26 @@ def _form(content: bytes) -> dict[str, Any]:
     return _by_name(pairs)
 
 
-def _multipart(body: bytes, boundary: bytes) -> dict[str, Any]:
+def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
     """The fields of a multipart form, without its files."""
-    parts: list[tuple[dict[bytes, bytes], bytearray]] = []  # headers and content
+    parts: list[Any] = []
     ended: list[bool] = []
-    header = b""
 
-    def begin() -> None:
+    def add(part: object) -> None:
         if len(parts) == MAX_FORM_FIELDS:
             raise UserError(f"The form has more than {MAX_FORM_FIELDS:,} fields.")
-        parts.append(({}, bytearray()))
-
-    def name_header(data: bytes, start: int, end: int) -> None:
-        nonlocal header
-        header = data[start:end].lower()
-
-    def fill_header(data: bytes, start: int, end: int) -> None:
-        parts[-1][0][header] = data[start:end]
+        parts.append(part)
 
     try:
-        parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": begin,
-                "on_header_field": name_header,
-                "on_header_value": fill_header,
-                "on_part_data": lambda data, start, end: parts[-1][1].extend(data[start:end]),
-                "on_end": lambda: ended.append(True),
-            },
-        )
-        parser.write(body)
-        described = [(parse_options_header(headers[b"content-disposition"])[1], text) for headers, text in parts]
-        pairs = [
-            (options[b"name"].decode(), text.decode()) for options, text in described if b"filename" not in options
-        ]
+        FormParser(MULTIPART, add, add, lambda: ended.append(True), boundary(content_type)).write(body)
+        fields = [part for part in parts if isinstance(part, FormField)]
+        pairs = [((field.field_name or b"").decode(), (field.value or b"").decode()) for field in fields]
     except UnicodeDecodeError:
         raise UserError("The form is not in UTF-8.") from None
-    except (FormParserError, KeyError):
-        raise UserError(NOT_A_FORM) from None
+    except FormParserError:
+        ended = []
     if not ended:
-        raise UserError(NOT_A_FORM)
+        raise UserError("The form can't be read: it is not multipart/form-data, although its Content-Type says so.")
     return _by_name(pairs)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning</th></tr></thead>"
@@ -9,22 +11,14 @@ TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning<
 
 def reference(description: dict[str, Any]) -> str:
     """HTML from the OpenAPI description."""
-    info = description["info"]
-    title = escape(info["title"])
+    info: dict[str, str] = description["info"]
     routes = "".join(
         _route(method, path, route)
         for path, methods in description["paths"].items()
         for method, route in methods.items()
     )
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}: API</title></head><body><h1>{title} {escape(info['version'])}: API</h1>"
-        f"<p>{escape(info['description'])}</p>"
-        "<p>Send fields as JSON, as a form or in the query string. Errors have a status of 400 or above and the "
-        "body <code>{&quot;error&quot;: &quot;a sentence&quot;}</code>. The machine-readable description is "
-        f'<a href="openapi.json">openapi.json</a>.</p>{routes}</body></html>'
-    )
+    page = Template(files(__package__).joinpath("reference.html").read_text(encoding="utf-8"))
+    return page.substitute({name: escape(text) for name, text in info.items()}, routes=routes)
 
 
 def _route(method: str, path: str, route: dict[str, Any]) -> str:
@@ -38,18 +32,11 @@ def _route(method: str, path: str, route: dict[str, Any]) -> str:
 
 
 def _row(name: str, field: dict[str, Any], required: bool) -> str:
-    default = "required" if required else _shown(field.get("default"))
-    cells = (
-        f"<code>{escape(name)}</code>",
-        " or ".join(_types(field)),
-        escape(default),
-        escape(field.get("description", "")),
-    )
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _shown(default: object) -> str:
-    return "" if default in (None, {}) else str(default).lower() if isinstance(default, bool) else str(default)
+    default = field.get("default")
+    shown = "required" if required else "" if default in (None, {}) else str(default).lower()
+    meaning = escape(field.get("description", ""))
+    cells = f"<code>{escape(name)}</code>", " or ".join(_types(field)), escape(shown), meaning
+    return f"<tr><td>{'</td><td>'.join(cells)}</td></tr>"
 
 
 def _types(field: dict[str, Any]) -> Iterator[str]:

@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from transduce import model_folder
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK_TRANSLATION, Plan, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
@@ -18,44 +21,77 @@ from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.languages import Detected, Detector, Direction, Served, codes
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.metrics import Metrics
 from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
-MAX_INLINE_CHARACTERS = 1000  # a hand-over to a thread would take longer
-MAX_ATTENTION_CHARACTERS = 200  # of a sentence whose attention is drawn: its maps grow with their square
+MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
+MAX_ATTENTION_CHARACTERS = 200  # of a sentence whose attention is drawn; the maps grow with its square
 
 
 class Order(NamedTuple):
     """How the texts of a request are translated."""
 
     options: TranslationOptions = TranslationOptions(sentences=True)
-    beam_size: int | None = None  # None: the model's own, or as many as n_best
+    beam_size: int | None = None  # None: the model's own; never below n_best
+
+
+class Metrics:
+    """Counters of one server for Prometheus; they never contain a user's text."""
+
+    def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
+        """requests, tokens: return the current length of the queue."""
+        registry = self._registry = CollectorRegistry()
+        labels = ["route", "status"]
+        self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
+        self.seconds = Histogram(
+            "transduce_request_seconds",
+            "Seconds from a request's headers to the end of its answer.",
+            ["route"],
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            registry=registry,
+        )
+        self.sentences = Counter("transduce_sentences", "Sentences translated.", registry=registry)
+        self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=registry)
+        sizes = (1, 2, 4, 8, 16, 32, 64, 128)
+        self.batches = Histogram("transduce_batch_sentences", "Sentences of a batch.", buckets=sizes, registry=registry)
+        for name, what, count in (("requests", "Requests", requests), ("tokens", "Source tokens", tokens)):
+            gauge = Gauge(f"transduce_queue_{name}", f"{what} waiting or being translated.", registry=registry)
+            gauge.set_function(count)
+
+    def batch(self, sentences: int, tokens: int) -> None:
+        """Count a translated batch."""
+        self.sentences.inc(sentences)
+        self.tokens.inc(tokens)
+        self.batches.observe(sentences)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
 
 
 class Service:
-    """Models behind one queue."""
+    """The models of a server, behind one queue."""
 
     def __init__(self, models: dict[Direction, Served], limits: Limits):
         self.models, self.limits = models, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
-        # Long texts are planned one after the other, beside the rest: it takes time and memory.
+        # One thread plans long texts, one after the other, since each takes time and memory.
         self._for_long = ThreadPoolExecutor(1, "long")
         self._detector = Detector(codes(models))
-        self._translators: dict[tuple[Direction, int], Translator] = {}  # by their beams
+        self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The likeliest languages first: of all that are served, or those that can be translated into `target`."""
+        """Languages by the probability that the text is in them: the sources of `target`, by default all."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists them.")
         return self._detector.detect(text, among)
 
     def served(self, source: str, target: str) -> Served:
-        """Raises UserError if there is no such model."""
+        """The model of a language pair; raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
         if served is None:
             raise UserError(f"There is no model from {source!r} to {target!r}; GET /languages lists them.")
@@ -70,19 +106,10 @@ class Service:
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
-            Glossary(options.glossary)  # raises for a mistake in it, before every sentence does
+            Glossary(options.glossary)  # raises UserError for a mistake in the glossary
         translator = self._translator(served, order)
         size = sum(map(len, texts))
-        plan, tokens = await self._run(size, lambda: _plan(translator, texts, options, kinds))
-        groups = plan.groups
-        parts = [
-            Part(
-                BatchKey(translator, group.options),
-                [plan.sentences[i] for i in group.places],
-                [tokens[i] for i in group.places],
-            )
-            for group in groups
-        ]
+        plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
         translations = [BLANK_TRANSLATION] * len(plan.sentences)
         for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
             for place, translation in zip(group.places, translated, strict=True):
@@ -90,7 +117,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """Always the same one for a beam size, so that its requests share batches."""
+        """The same translator for every request with a beam size, so that they share batches."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -98,46 +125,43 @@ class Service:
         return self._translators[key]
 
     async def translate_html(self, texts: Sequence[str], served: Served, order: Order) -> list[Translation]:
-        """The same for texts with markup, all of which is kept; nothing in it is aligned."""
+        """Translate HTML as `translate` does; keeps all markup and returns no alignment."""
         size = sum(map(len, texts))
-        pages = await self._run(
-            size,
-            lambda: [read_document((BYTE_ORDER_MARK + text).encode(), "q.html", *served.direction) for text in texts],
-        )
-        options = order.options._replace(align=False)
-        translations = iter(
-            await self.translate(_texts(pages), served, order._replace(options=options), kinds=_kinds(pages))
-        )
+        files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
+        pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
+        order = order._replace(options=order.options._replace(align=False))
+        contents = [text for page in pages for text in page.texts]
+        kinds = [kind for page in pages for kind in page.kinds]
+        translations = iter(await self.translate(contents, served, order, kinds=kinds))
+        n_best = order.options.n_best
         return await self._run(
-            size, lambda: [_page(page, [next(translations) for _ in page.texts], options.n_best) for page in pages]
+            size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
         )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
-        """A whole file; raises UserError as `translate` and `read_document` do."""
-        source, target = served.direction
-        document = await self._run(len(content), lambda: read_document(content, name, source, target))
+        """Translate a file; raises UserError as `translate` and `read_document` do."""
+        document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
-        for what, count, limit in (
-            ("a text of", max(lengths, default=0), self.limits.characters),
-            ("texts of", sum(lengths), self.limits.document_characters),
-        ):
+        longest, total = max(lengths, default=0), sum(lengths)
+        limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
+        for what, count, limit in limits:
             if count > limit:
                 raise UserError(f"{name} holds {what} {count:,} characters; {limit:,} are allowed here.")
         translations = await self.translate(document.texts, served, Order(), kinds=document.kinds)
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Plan or assemble texts of so many characters where it delays no other request."""
+        """Plan or assemble texts of so many characters, in a thread if that would delay other requests."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None
         return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
     async def attention(self, text: str, served: Served) -> str:
-        """What the model attends to for one sentence, as JSON; raises UserError for what can't be shown."""
+        """The attention for one sentence, as JSON; raises UserError for a text that is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
             raise UserError(
-                f"The attention of up to {MAX_ATTENTION_CHARACTERS} characters can be drawn, not of {len(text):,}."
+                f"The text has {len(text):,} characters; attention is drawn for up to {MAX_ATTENTION_CHARACTERS}."
             )
         return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
 
@@ -151,22 +175,19 @@ class Service:
 
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
-) -> tuple[Plan, list[int]]:
-    """The sentences of texts, and the tokens of each."""
+) -> tuple[Plan, list[Group], list[Part]]:
+    """The plan of texts, its groups, and the sentences of each group with their lengths."""
     plan = translator.plan(texts, options, kinds=kinds)
-    return plan, translator.lengths(plan.sentences)
-
-
-def _texts(pages: Sequence[Document]) -> list[str]:
-    return [text for page in pages for text in page.texts]
-
-
-def _kinds(pages: Sequence[Document]) -> list[TextKind]:
-    return [kind for page in pages for kind in page.kinds]
+    tokens, groups = translator.lengths(plan.sentences), plan.groups
+    parts = [
+        Part(BatchKey(translator, options), [plan.sentences[i] for i in places], [tokens[i] for i in places])
+        for options, places, _ in groups
+    ]
+    return plan, groups, parts
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """A page of the translations of its texts; its n-th alternative is made of the n-th of each, or of its last."""
+    """Write a page with the translations of its texts; its n-th alternative has the n-th of each text, or the last."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

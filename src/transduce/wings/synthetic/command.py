@@ -6,7 +6,6 @@ from transduce.commands.options import Assignments
 from transduce.commands.prepare import say_prepared, vocabulary_options
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
-from transduce.config.schema import flatten
 from transduce.decoding.registry import EngineName
 from transduce.system.journal import say
 from transduce.system.machine import cores
@@ -52,8 +51,7 @@ def distill(
     search = {name: value for name, value in given.items() if not name.startswith("data.")}
     translator = load(folders, search, engine=engine)
     say(f"Engine: {translator.engine.name}")
-    known = flatten(model_folder.read_config(model))
-    languages = {name: known[name] for name in ("data.source", "data.target")}
-    data = configure(languages, given, learnt).data
+    known = model_folder.read_config(model).data
+    data = configure({"data.source": known.source, "data.target": known.target}, given, learnt).data
     prepared = run(translator, folders, data, out, keep_original=keep_original, threads=cores())
     say_prepared(prepared)

@@ -5,7 +5,7 @@ A teacher's translations are more regular than people's, so a smaller, faster st
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, tee
+from itertools import chain, islice
 from pathlib import Path
 
 from transduce import model_folder
@@ -99,22 +99,19 @@ def _translated(
         if event["source"] != pair.source:
             raise UserError(f"{path} holds the translations of another corpus: remove it to start again.")
         yield pair, event
-    pairs, sources = tee(pairs)
-    translations = telling(_translations(sources, translator), "lines translated")
     with Journal(path) as journal:
         if not journal.size:
             journal.write("distillation", **call)
-        for pair, translation in zip(pairs, translations, strict=True):
-            cut = CUT in translation.flags
-            made: dict[str, Value] = {"source": pair.source, "text": translation.text, "cut": cut}
-            journal.write("translation", **made)
-            yield pair, made
+        for pair, translation in telling(_translations(pairs, translator), "lines translated"):
+            event = {"source": pair.source, "text": translation.text, "cut": CUT in translation.flags}
+            journal.write("translation", **event)
+            yield pair, event
 
 
-def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[Translation]:
-    """Of the sources as they stand: their placeholders are masked already."""
+def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
+    """Translate sources as they are: their placeholders are masked already."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
-        yield from translator.translate_sentences([pair.source for pair in chunk])
+        yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
 
 
 def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
@@ -122,8 +119,7 @@ def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
     if not path.exists():
         return iter(())
     events = read_events(path)
-    first = next(events, None)
-    if first is not None and not call.items() <= first.items():
+    if not call.items() <= next(events, call).items():
         raise UserError(
             f"{path} holds the translations of a distillation that began with another model, engine or other options: "
             "repeat that one, or remove the file."

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.inline import ENTITY
 from transduce.wings.documents.markup import attribute, decoded
+from transduce.wings.inline.events import ENTITY
 
 TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million

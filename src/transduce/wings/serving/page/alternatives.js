@@ -60,7 +60,7 @@ export class Alternatives {
     const list = make("ol");
     for (const { text, score } of distinct) list.append(this.item(passage, text, score, scores[0]));
     this.box.replaceChildren(list);
-    if (distinct.length < 2) this.box.append(make("p", "soft", "The model knows no other way to say it."));
+    if (distinct.length < 2) this.box.append(make("p", "soft", "The model found no alternatives."));
     const first = list.querySelector("[aria-pressed=true]") ?? list.querySelector("button");
     if ([document.body, this.facing.output, this.button].includes(document.activeElement))
       first.focus({ preventScroll: true });

@@ -34,7 +34,7 @@ export class AttentionPanel {
     element("attention-before").disabled = this.place === 0;
     element("attention-next").disabled = this.place >= all.length - 1;
     if (!this.panel.open) return;
-    if (!all.length) return this.say("Write something, and see which pieces the model looked at for every piece it wrote.");
+    if (!all.length) return this.say("Write a text to see what the model attends to.");
     const passage = all[this.place];
     const { source, target } = this.facing.languages;
     const asked = { q: passage.source, source, target };
@@ -42,7 +42,7 @@ export class AttentionPanel {
     if (key === this.asked) return;
     element("attention-text").textContent = passage.source;
     element("attention-text").lang = source;
-    this.say("Looking …");
+    this.say("Loading …");
     this.asked = key;
     const { signal } = (this.running = new AbortController());
     try {
@@ -84,7 +84,7 @@ function loaded(name, properties) {
     part.onload = resolve;
     part.onerror = () => {
       part.remove();
-      reject(new Error("The drawing can't be loaded from the server; close this and open it again to retry."));
+      reject(new Error("The drawing can't be loaded from the server. Close this section and open it again."));
     };
     document.head.append(part);
   });

@@ -38,7 +38,7 @@ export class Documents {
       event.preventDefault();
       cover(0);
       const [file, another] = event.dataTransfer.files;
-      if (another) this.refuse("", "One document at a time, please.");
+      if (another) this.refuse("", "Drop one document at a time.");
       else if (file) this.send(file);
     });
   }
@@ -46,10 +46,10 @@ export class Documents {
   /** Upload a file, wait for its translation, offer it. */
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
-      return this.refuse(file.name, `This kind of file can't be translated here; it takes ${this.formats.join(", ")}.`);
+      return this.refuse(file.name, `Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`);
     if (file.size > this.limit) {
       const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
-      return this.refuse(file.name, `This document has ${has} bytes; this server takes ${most}.`);
+      return this.refuse(file.name, `This document has ${has} bytes; this server accepts ${most}.`);
     }
     this.cancel();
     this.begin(file.name);

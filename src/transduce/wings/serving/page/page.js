@@ -137,7 +137,7 @@ function announce(text, pause = SETTLED) {
 
 function report(error) {
   if (!(error instanceof Failure)) throw error;
-  if (wantsKey(error)) return notice(error.message, "Give the key", giveKey);
+  if (wantsKey(error)) return notice(error.message, "Enter the key", giveKey);
   if (!error.passes) return notice(error.message);
   const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a proxy's date may be over
   failures++;
@@ -170,14 +170,14 @@ function tryNow() {
 }
 
 async function giveKey() {
-  if (await keyFor("The server asks for an API key.", true)) tryNow();
+  if (await keyFor("This server requires an API key.", true)) tryNow();
 }
 
 function tooLong() {
   const many = countCharacters(input.value) - limit;
   if (limit < 0 || many <= 0) return false;
   const [more, all] = [many, limit].map((count) => count.toLocaleString("en"));
-  notice(`The text is ${more} characters too long: this server takes ${all} at once.`);
+  notice(`The text is ${more} characters too long: this server accepts ${all}.`);
   return true;
 }
 
@@ -216,7 +216,7 @@ element("clear").addEventListener("click", () => {
 element("key-open").addEventListener("click", giveKey);
 element("copy").addEventListener("click", async () => {
   const done = await copy(facing.text);
-  element("copy").textContent = done ? "Copied" : "Select it and copy";
+  element("copy").textContent = done ? "Copied" : "Select and copy";
   setTimeout(() => (element("copy").textContent = "Copy"), 1800);
 });
 element("swap").addEventListener("click", () => {

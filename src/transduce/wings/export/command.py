@@ -1,0 +1,63 @@
+"""`transduce export` and `transduce import`."""
+
+import time
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
+from transduce.system.errors import UserError
+from transduce.wings.formats import Format
+
+NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
+
+
+def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
+    """Write a model for another program, after comparing the translations of both.
+
+    Both translate the held-out text of the training. In float32 the tokens must be identical; in other types BLEU
+    must not fall. Otherwise nothing is written.
+
+    Args:
+        model: A model folder.
+        to: ctranslate2 (with SentencePiece), argos (a package for Argos Translate and LibreTranslate), huggingface
+            (as a Marian model, for transformers) or onnx.
+        out: The folder to write.
+        compute_type: Number type of ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
+        valid: Sentences to compare on, instead of the held-out text: two text files or one bilingual file.
+    """
+    from transduce import model_folder  # torch: too slow for --help
+    from transduce.wings.export.exporting import export as run
+
+    began = time.monotonic()
+    data = model_folder.read_config(model).data
+    parity = run(model, to, out, compute_type, pairs_in(valid, data.source, data.target))
+    for line in parity.report():
+        print(line)
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    print(f"{out}: {decimal(size)}, in {time.monotonic() - began:.0f} s; its README.md says how to use it")
+
+
+def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()) -> None:
+    """Turn a Marian or OPUS-MT model in Hugging Face's format into a model folder.
+
+    The model can translate, be trained further (`transduce train --init`) and be exported. If transformers is
+    installed, both models translate the same sentences, and the import fails unless the tokens are identical.
+
+    Args:
+        folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.
+        out: The model folder to write.
+        source: Language code of the source; by default the code that the folder names.
+        target: Language code of the target; by default the code that the folder names.
+        valid: Sentences to compare on: two text files or one bilingual file. By default, short English sentences, or
+            German ones for a model that translates from German.
+    """
+    from transduce.wings.export.importing import import_model as run  # torch: too slow for --help
+
+    began = time.monotonic()
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder.")
+    imported = run(folder, out, source, target, pairs_in(valid, source or "src", target or "tgt"))
+    for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
+        print(line)
+    print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")
