@@ -191,10 +191,9 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
             models.append((folder / name).read_bytes())
         except OSError as error:
             raise UserError(f"{folder / name} can't be read: {error.strerror}; use another copy.") from None
+    source_pieces = (source or target).pieces
     try:
-        return Tokenizer(
-            ImportedVocabulary(models[1], target.pieces), ImportedVocabulary(models[0], (source or target).pieces)
-        )
+        return Tokenizer(ImportedVocabulary(models[1], target.pieces), ImportedVocabulary(models[0], source_pieces))
     except ValueError as error:
         raise UserError(f"The vocabulary of {folder} can't be used: {error}; use another copy.") from None
 
