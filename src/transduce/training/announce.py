@@ -86,7 +86,7 @@ def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: 
     elif train.cooldown and (updates < train.steps or train.cooldown > train.steps):
         yield (
             f"{limit} about {updates:,.0f} updates, and the learning rate falls in the last {train.cooldown:,} of "
-            f"{train.steps:,}: set train.steps to the updates that there will be, and train.cooldown to a part of it."
+            f"{train.steps:,}: set train.steps to that number, and train.cooldown below it."
         )
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:
         yield f"There is no validation set, so train.patience ({train.patience}) has no effect."
