@@ -189,7 +189,7 @@ def test_positions_are_those_that_the_model_adds(seen):
             np.testing.assert_allclose(values, module(0, len(values)).detach(), atol=positions.largest / ONE)
         if family == "learned":
             source, target = picture.positions
-            assert source.source == attention.source.keys and not source.target
+            assert source.source == attention.uses["source"].keys and not source.target
             assert target.target == [SHOWN_BOS, *attention.translation.tokens] and not target.source
 
 

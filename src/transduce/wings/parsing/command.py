@@ -55,8 +55,8 @@ def parse(
     parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
         say("Type the sentences to parse, then Ctrl-D.")
-    parses = parser.parse_lines(without_byte_order_mark(read_lines(input)))
-    write_lines(output, (str(parse.tree) if parse.tree else "" for parse in parses))
+    parses = parser.parse(without_byte_order_mark(read_lines(input)))
+    write_lines(output, (str(parse or "") for parse in parses))
 
 
 def evaluate_trees(
