@@ -208,7 +208,7 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     hashed = dict(options)
     for name in options.keys() & set(FILE_OPTIONS):
         hashed[name] = [
-            _content(each) if isinstance(each, str) else {**each, "files": [_content(file) for file in each["files"]]}
+            {**each, "files": [_content(file) for file in each["files"]]} if name == "data.corpora" else _content(each)
             for each in options[name]
         ]
     plain: dict[str, Any] = json.loads(to_json(hashed))
