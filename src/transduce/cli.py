@@ -52,7 +52,7 @@ COMMANDS = {
     "export": Command("transduce.wings.export.command:export", "Write a model for another program."),
     "import": Command("transduce.wings.export.command:import_model", "Read a Marian or OPUS-MT model."),
     "attention": Command("transduce.wings.inspection.command:attention", "Show attention and search of a sentence."),
-    "parse": Command("transduce.wings.parsing.parse_command:parse", "Parse sentences into constituency trees."),
+    "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
         "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."
     ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison
 
 # What wings add, imported when it is used.
-EVALUATIONS = {TREES: "transduce.wings.parsing.evaluate_command:evaluate_trees"}  # by the suffix of the files
+EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of the files
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
 
 # What translates other inputs than lines: "module:function" of a Call.
-TRANSLATE_SHARDS = "transduce.wings.cluster.translate_command:run"
+TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",

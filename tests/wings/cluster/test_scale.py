@@ -32,18 +32,17 @@ from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.cluster.merge import merge_prepared
+from transduce.wings.cluster.on_ray import do_round, prepare_on_ray, shards_for, translate_on_ray
 from transduce.wings.cluster.preparing import (
     READ_ROUND,
     aggregate_shards,
     encode_shard,
-    is_done,
+    merge_prepared,
+    missing,
     plan_preparation,
     stage_shard,
 )
 from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address
-from transduce.wings.cluster.ray_preparing import do_round, prepare_on_ray
-from transduce.wings.cluster.ray_translating import shards_for, translate_on_ray
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 from transduce.wings.cluster.translating import Job
 from waiting import PATIENCE, wait_for
@@ -531,12 +530,12 @@ def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tm
             UserError, match=rf"{SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"
         ):
             do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
-        assert [is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all()] == [True, False, True]
+        assert missing(tmp_path / "shards", plan, READ_ROUND) == [Shard(2, 3)]
         assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)
         mended.touch()
         do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
         assert sorted(tried.read_text()) == sorted("132" + "2" * SHARD_ATTEMPTS)
-    assert all(is_done(tmp_path / "shards", plan, READ_ROUND, shard) for shard in plan.all())
+    assert not missing(tmp_path / "shards", plan, READ_ROUND)
 
 
 @pytest.mark.slow

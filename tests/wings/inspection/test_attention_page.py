@@ -189,7 +189,7 @@ def test_positions_are_those_that_the_model_adds(seen):
             np.testing.assert_allclose(values, module(0, len(values)).detach(), atol=positions.largest / ONE)
         if family == "learned":
             source, target = picture.positions
-            assert source.source == attention.source.keys and not source.target
+            assert source.source == attention.uses["source"].keys and not source.target
             assert target.target == [SHOWN_BOS, *attention.translation.tokens] and not target.source
 
 
@@ -278,7 +278,8 @@ def test_a_page_of_a_long_sentence_and_a_base_model_stays_small(tokenizer):
     model = model_of(tokenizer, num_encoder_layers=6, num_decoder_layers=6, num_heads=8, d_model=512)
     text = f"{TEXTS[0]} {TEXTS[1]} {SENTENCE}"
     found = attention_of(model, tokenizer, text, replace(CONFIG, beam_size=4, max_extra_tokens=0))
-    assert found.source.weights.shape[:2] == (6, 8) and 38 <= len(found.source.keys) <= 45
+    source = found.uses["source"]
+    assert source.weights.shape[:2] == (6, 8) and 38 <= len(source.keys) <= 45
     assert len(picture_page(picture_of(model, found))) < 1_500_000
 
 

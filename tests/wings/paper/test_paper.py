@@ -22,7 +22,7 @@ from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, model_class
 from transduce.system.errors import UserError
 from transduce.training.update import forward
-from transduce.wings.paper import experiments, figures, layers, table1, table2, table3
+from transduce.wings.paper import experiments, figures, layers, table1, table2, table3, table4
 from transduce.wings.paper.experiments import Figure, resolved
 from transduce.wings.phrasebook.examples import examples
 
@@ -204,7 +204,8 @@ def test_the_shape_of_bytenet():
 # -- parsing -----------------------------------------------------------------------------------------------
 
 
-def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys):
+def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(table4, "TRAIN_TREES", 400)
     trees = "".join(f"{example.tree}\n" for example in examples("train", 40))
     (tmp_path / "some.mrg").write_text(trees)
     (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
@@ -217,7 +218,7 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys):
     assert status == 0, said
     assert "some, 40 trees" in printed and "some, 5 trees" in printed and "phrasebook" in printed
     data = json.loads((tmp_path / "out/parsing.json").read_text())
-    assert len(data["runs"]) == 5 and all(run["trees"] in (8, 500) for run in data["runs"])
+    assert len(data["runs"]) == 5 and [run["trees"] for run in data["runs"]] == [12, 8, 8, 8, 8]
     assert run(capsys, *command)[1] == printed, "from the runs that are there"
 
 
@@ -287,8 +288,8 @@ COUNTS = {"train": 60, "valid": 10, "test": 10}
 
 
 def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
-    rows = [table3.VARIATIONS[0], table3.VARIATIONS[6]]
-    chosen = [table3.experiment(row, given) for row in rows]
+    planned = table3.experiments(given)
+    chosen = [planned[0], planned[6]]
     assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
     assert experiments.carry_out(chosen, [1], tmp_path, minutes=math.inf)
     (one,) = experiments.results(chosen[0], tmp_path)
@@ -296,7 +297,7 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert one.revision.startswith("0.")
     assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=math.inf)
     assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
-    table = table3.table(given, tmp_path)
+    table = table3.table(planned, tmp_path)
     cells = {" ".join(row[:2]).strip(): row for row in table.rows}
     assert "±" in cells["base"][6] and cells["B d_k=32"][8][0] in "+-" and cells["C N=2"][6] == "–"
     paths = table.write(tmp_path)
@@ -305,11 +306,11 @@ def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
     assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
     shutil.rmtree(one.folder)
     (left,) = experiments.results(chosen[0], tmp_path)
-    assert left.seed == 2 and table3.table(given, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+    assert left.seed == 2 and table3.table(planned, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
     shutil.copytree(left.folder, left.folder.parent / "seed-2-aside")
     assert len(experiments.results(chosen[0], tmp_path)) == 1
     without_files = {name: value for name, value in given.items() if name not in experiments.FILE_OPTIONS}
-    assert table3.table(without_files, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+    assert table3.table(table3.experiments(without_files), tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
 
 
 def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
@@ -323,7 +324,7 @@ def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
 
 
 def test_files_are_known_by_what_they_hold(given, tmp_path):
-    one = table3.experiment(table3.VARIATIONS[0], given)
+    one = table3.experiments(given)[0]
     assert experiments.carry_out([one], [1], tmp_path, minutes=5)
     moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
     again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
@@ -336,10 +337,8 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
-    bad = experiments.Experiment(
-        "bad", {**table3.experiment(table3.VARIATIONS[0], given).options, "model.num_heads": 7}
-    )
-    good = table3.experiment(table3.VARIATIONS[0], given)
+    bad = experiments.Experiment("bad", {**table3.experiments(given)[0].options, "model.num_heads": 7})
+    good = table3.experiments(given)[0]
     with pytest.raises(UserError, match="bad/seed-1"):
         experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=math.inf)
     assert len(experiments.results(good, tmp_path)) == 2
@@ -359,17 +358,15 @@ def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_p
 
 
 def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
-    rows = [table3.experiment(row, {**given, "data.valid": ("no.src", "no.tgt")}) for row in table3.VARIATIONS[:3]]
+    rows = table3.experiments({**given, "data.valid": ("no.src", "no.tgt")})[:3]
     with pytest.raises(UserError, match=r"no\.src cannot be read"):
         experiments.carry_out(rows, [1], tmp_path, minutes=math.inf)
     (tmp_path / "bad.src").write_text("one line\n")
     wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
     with pytest.raises(UserError, match=r"bad\.src has 1 line"):
-        experiments.carry_out(
-            [table3.experiment(row, wrong) for row in table3.VARIATIONS[:3]], [1], tmp_path, minutes=math.inf
-        )
+        experiments.carry_out(table3.experiments(wrong)[:3], [1], tmp_path, minutes=math.inf)
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
-    assert experiments.carry_out([table3.experiment(table3.VARIATIONS[0], given)], [1], tmp_path, minutes=math.inf)
+    assert experiments.carry_out([table3.experiments(given)[0]], [1], tmp_path, minutes=math.inf)
     assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
 
 
@@ -394,7 +391,7 @@ def test_what_rows_differ_in_cannot_be_given():
 
 
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
-    options = {**table3.experiment(table3.VARIATIONS[0], given).options, "train.steps": 100_000, "train.average": 1}
+    options = {**table3.experiments(given)[0].options, "train.steps": 100_000, "train.average": 1}
     long = experiments.Experiment("long", options)
     clock = itertools.count().__next__  # a second passes between two looks at it, of which there is one an update
     assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
@@ -406,7 +403,7 @@ def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path,
 
 
 def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
-    one = experiments.Experiment("one", table3.experiment(table3.VARIATIONS[0], given).options)
+    one = experiments.Experiment("one", table3.experiments(given)[0].options)
     assert experiments.carry_out([one], [1], tmp_path, minutes=5)
     (found,) = experiments.results(one, tmp_path)
     other = experiments.Experiment("one", {**one.options, "model.dropout": 0.3})
@@ -443,7 +440,7 @@ def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
         assert own.items() <= experiment.options.items()
     steps = {experiment.name: experiment.options["train.steps"] for experiment in table2.experiments({})}
     assert 900 < steps["table2/transformer-with-experts"] < steps["table2/transformer"] < 1200
-    table = table2.table({}, tmp_path)
+    table = table2.table(table2.experiments({}), tmp_path)
     assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "2.3e+19", *[""] * 5] in table.rows
     assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
 
@@ -455,18 +452,18 @@ def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
     transformer, recurrent = table2.experiments(options)[:2]
     assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=math.inf)
     assert experiments.carry_out([transformer], [2], tmp_path, minutes=math.inf)
-    rows = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    rows = {row[0].removeprefix("here: "): row for row in table2.table(table2.experiments(options), tmp_path).rows}
     one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
     assert float(both[9]) == pytest.approx(2 * float(one[9]), abs=0.1)
     assert float(both[5]) == pytest.approx(2 * float(one[5]), rel=0.05)
     assert mixed[6] != "–" and rows["Transformer with experts"][6] == "–"
     shutil.rmtree(tmp_path / "table2/transformer/seed-2")
-    again = {row[0].removeprefix("here: "): row for row in table2.table(options, tmp_path).rows}
+    again = {row[0].removeprefix("here: "): row for row in table2.table(table2.experiments(options), tmp_path).rows}
     assert again[ENSEMBLES[0]][6] == "–" and again[ENSEMBLES[1]] == mixed
     (tmp_path / "here").rename(tmp_path / "there")
     (tmp_path / "table2/2-of-5-families-ensemble-of-their-first-seeds.json").unlink()
     moved = {**options, "data.test": [str(tmp_path / "there" / Path(file).name) for file in test]}
-    assert [f"here: {ENSEMBLES[1]}", *mixed[1:]] in table2.table(moved, tmp_path).rows
+    assert [f"here: {ENSEMBLES[1]}", *mixed[1:]] in table2.table(table2.experiments(moved), tmp_path).rows
 
 
 ENSEMBLES = ("Transformer, ensemble of its seeds", "2 of 5 families, ensemble of their first seeds")

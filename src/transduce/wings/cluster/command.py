@@ -1,4 +1,4 @@
-"""`transduce join`, and `transduce prepare` in shards."""
+"""`transduce join`, and `transduce prepare` and `transduce translate` in shards or on Ray."""
 
 import shlex
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from transduce.commands.output import STANDARD_OUTPUT, check_output
 from transduce.commands.prepare import say_prepared
 from transduce.system.errors import UserError
-from transduce.system.journal import say
+from transduce.system.journal import say, telling
 
 if TYPE_CHECKING:
+    from transduce.commands.translate import Call
     from transduce.config.schema import DataConfig
 
 
@@ -22,24 +23,21 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
         shards: The folder of the shards.
         output: The file to write for translations, the folder to write for a prepared corpus.
     """
-    from transduce.wings.cluster import translating
-    from transduce.wings.cluster.merge import merge_prepared
-    from transduce.wings.cluster.preparing import aggregate_shards
+    from transduce.wings.cluster.preparing import aggregate_shards, merge_prepared
     from transduce.wings.cluster.shards import read_plan
+    from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations
 
     plan = read_plan(shards)
-    if plan.kind != translating.TRANSLATION_PLAN:
-        if aggregate_shards(shards, plan):
-            say("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
-        elif output == STANDARD_OUTPUT:
-            raise UserError(f"Say with --output which folder to make of the shards in {shards}.")
-        else:
-            say_prepared(merge_prepared(shards, plan, output))
+    if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
+        say("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
         return
     if output == STANDARD_OUTPUT:
-        raise UserError(f"Say with --output where to write what the shards of {shards} are together.")
+        raise UserError(f"Say with --output which file or folder to make of the shards in {shards}.")
+    if plan.kind != TRANSLATION_PLAN:
+        say_prepared(merge_prepared(shards, plan, output))
+        return
     check_output(output, [])
-    joined = translating.join_translations(shards, output)
+    joined = join_translations(shards, output)
     say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
     joined.flags.say()
 
@@ -60,8 +58,8 @@ def prepare_in_shards(
     vocab_size: 0 if the corpus decides. on: "ray", or "ray://" with an address; empty for one shard.
     """
     from transduce.wings.cluster import preparing
+    from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address
-    from transduce.wings.cluster.ray_preparing import prepare_on_ray
     from transduce.wings.cluster.shards import read_shard
 
     if on:
@@ -78,3 +76,37 @@ def prepare_in_shards(
         is_new, done = preparing.encode_shard(out, plan, part, threads), "encoded"
     already = "" if is_new else " already"
     say(f"Shard {part} is {done}{already}: {out}; when all are, start transduce join {shlex.quote(str(out))}")
+
+
+def translate_in_shards(call: "Call") -> None:
+    """Translate one shard of a file, or all of them on Ray."""
+    from transduce.wings.cluster import translating
+    from transduce.wings.cluster.on_ray import translate_on_ray
+    from transduce.wings.cluster.ray_cluster import read_address
+    from transduce.wings.cluster.shards import read_shard
+
+    if call.output == STANDARD_OUTPUT:
+        raise UserError("Say with --output where the translations go: with --shard a folder, with --on a file.")
+    if call.shard and call.on:
+        raise UserError("--on ray makes shards by itself: leave out --shard.")
+    if call.profile:
+        raise UserError("--profile measures one process: leave out --shard and --on.")
+    models, glossary = tuple(map(str, call.models)), str(call.glossary or "")
+    job = translating.Job(models, call.options, call.engine, call.format, glossary)
+    if call.on:
+        call.check_output()
+        joined = translate_on_ray(job, call.input, call.output, address=read_address(call.on), workers=call.workers)
+        say(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {call.output}")
+        joined.flags.say()
+        return
+    shard = read_shard(call.shard)
+    plan = translating.plan_translation(job, call.input, call.output, shard.count)
+    record = translating.find(call.output, plan, shard)
+    if not record:
+        translator = translating.ShardTranslator(job, call.output, plan)
+        [(begin, end)] = plan.cuts(shard)
+        say(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
+        say(f"Engine: {translator.engine}")
+        record = translator.translate(shard, telling(translating.shard_lines(call.input, begin, end), "lines read"))
+        record.flags.say()
+    say(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")

@@ -5,17 +5,19 @@
                                         parts-00003-of-00016-0   (what becomes of a shard's pairs of a corpus)
               encoded-00003-of-00016/   second pass over a shard: ids, lengths, files and lines of each corpus
 
-The bytes of the prepared corpus are those that one process writes.
+The bytes of the merged corpus are those that one process writes; only its time differs.
 """
 
 import dataclasses
 import hashlib
 import json
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice, repeat
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count, islice, repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,14 @@ from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
 from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, with_placeholders
-from transduce.preparation.prepared import Decisions, write_valid
+from transduce.preparation.prepared import (
+    VALID_FILE,
+    Prepared,
+    open_prepared,
+    store_path,
+    write_facts,
+    write_valid,
+)
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
@@ -32,10 +41,10 @@ from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
 from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
 from transduce.text.rules import Checker
-from transduce.tokens.store import Encoded
+from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.word_cache import Rows
-from transduce.wings.cluster.shards import Plan, Shard, agree, require_all
+from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, require_all
 
 PREPARATION_PLAN = "prepare"  # the kind of these plans
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
@@ -45,7 +54,7 @@ DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.js
 def plan_preparation(
     data: DataConfig,
     folder: Path,
-    shards: int | Callable[[Sequence[int]], int],
+    shards: NumShards,
     *,
     vocab_size: int = 0,
     vocabulary: Path | None = None,
@@ -101,10 +110,9 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
 
     Raises UserError if shards are missing, or if nothing is left to train on.
     """
-    if is_whole(folder / AGGREGATE, plan):
+    if is_aggregated(folder, plan):
         return False
-    missing = [shard for shard in plan.all() if not is_done(folder, plan, READ_ROUND, shard)]
-    require_all(folder, missing, " of the first round")
+    require_all(folder, missing(folder, plan, READ_ROUND), " of the first round")
     return _write_once(folder / AGGREGATE, plan, lambda aside: _aggregate(folder, plan, aside))
 
 
@@ -114,44 +122,45 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
     def write(aside: Path) -> None:
         tokenizer = Tokenizer.load(folder / AGGREGATE, threads)
-        for number, files in enumerate(read_decisions(folder).files):
-            staged = staged_part(folder, shard, number)
+        for number, files in enumerate(_read_json(folder / AGGREGATE / DECISIONS)["files"]):
+            staged = _staged(folder, shard, number)
             staged.parts = np.fromfile(folder / AGGREGATE / _parts_name(shard, number), np.int8)
-            cleaning = Cleaning()
-            blocks = encode_part(staged, files, tokenizer, data.max_length, cleaning)
-            _write_encoded(aside / _corpus(number), blocks, cleaning)
+            cleaning, part = Cleaning(), aside / _corpus(number)
+            part.mkdir()
+            with (part / BLOCKS).open("wb") as file:
+                for block in encode_part(staged, files, tokenizer, data.max_length, cleaning):
+                    for array in (*block.source, *block.target, block.files, block.lines):
+                        np.save(file, array)
+            _write_json(part / CLEANING, cleaning)
 
     return _write_once(shard_folder(folder, ENCODED_ROUND, shard), plan, write)
 
 
-def staged_part(folder: Path, shard: Shard, corpus: int) -> StagedPairs:
-    """What the first pass wrote of a shard's part of a corpus."""
-    return StagedPairs.open(shard_folder(folder, READ_ROUND, shard) / _corpus(corpus))
+def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
+    """Write the new folder `out` from all shards; raises UserError that names shards that are missing or damaged."""
+    require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
+    decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
+    cleaning = _cleaning(decisions["cleaning"])
+    rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
+    with write_folder(out) as aside:
+        for path in (folder / AGGREGATE).iterdir():
+            if path.name.startswith("tokenizer") or path.name == VALID_FILE:
+                shutil.copyfile(path, aside / path.name)
+        for number in range(len(data.corpora)):
+            parts = [shard_folder(folder, ENCODED_ROUND, shard) / _corpus(number) for shard in plan.all()]
+            write_store(store_path(aside, number), chain.from_iterable(map(_encoded, parts)))
+            for part in parts:
+                left_out = _cleaning(_read_json(part / CLEANING))
+                for rule, count in left_out.counts.items():
+                    cleaning.add(rule, count, left_out.lines[rule])
+        seconds = sum(_read_json(path / DONE)["seconds"] for path in (*rounds, folder / AGGREGATE))
+        write_facts(aside, data, **decisions | {"cleaning": cleaning}, seconds=seconds)
+    return open_prepared(out)
 
 
-def encoded_part(folder: Path, shard: Shard, corpus: int) -> Iterator[Encoded]:
-    """What the second pass wrote of a shard's part of a corpus."""
-    path = shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / BLOCKS
-    with path.open("rb") as file:
-        while file.tell() < path.stat().st_size:
-            source, target = (Rows(np.load(file), np.load(file)) for _ in range(2))
-            yield Encoded(source, target, np.load(file), np.load(file))
-
-
-def encoded_cleaning(folder: Path, shard: Shard, corpus: int) -> Cleaning:
-    """What the second pass left out of a shard's part of a corpus."""
-    return _read_cleaning(shard_folder(folder, ENCODED_ROUND, shard) / _corpus(corpus) / CLEANING)
-
-
-def read_decisions(folder: Path) -> Decisions:
-    """What was decided about the whole corpus."""
-    decisions = json.loads((folder / AGGREGATE / DECISIONS).read_bytes())
-    return Decisions(**decisions, cleaning=_read_cleaning(folder / AGGREGATE / CLEANING))
-
-
-def is_done(folder: Path, plan: Plan, round: str, shard: Shard) -> bool:
-    """Whether a round of a shard is done, for this plan; raises UserError if its folder is damaged."""
-    return is_whole(shard_folder(folder, round, shard), plan)
+def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
+    """The shards that lack a round; raises UserError if the folder of one is damaged."""
+    return [shard for shard in plan.all() if not is_whole(shard_folder(folder, round, shard), plan)]
 
 
 def is_aggregated(folder: Path, plan: Plan) -> bool:
@@ -164,14 +173,9 @@ def is_whole(path: Path, plan: Plan) -> bool:
     if not path.exists():
         return False
     verify(path)
-    if json.loads((path / DONE).read_bytes())["plan"] != plan.key:
+    if _read_json(path / DONE)["plan"] != plan.key:
         raise UserError(f"{path} belongs to another plan than {path.parent} has; remove it.")
     return True
-
-
-def seconds(path: Path) -> float:
-    """How long a round of a shard, or the aggregation, took."""
-    return float(json.loads((path / DONE).read_bytes())["seconds"])
 
 
 def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
@@ -187,8 +191,7 @@ def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
     try:
         with write_folder(path) as aside:
             write(aside)
-            done = {"plan": plan.key, "seconds": round(time.monotonic() - began, 3)}
-            (aside / DONE).write_text(json.dumps(done), encoding="utf-8")
+            _write_json(aside / DONE, {"plan": plan.key, "seconds": round(time.monotonic() - began, 3)})
     except UserError:
         if not is_whole(path, plan):
             raise
@@ -198,7 +201,7 @@ def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
 
 def _aggregate(folder: Path, plan: Plan, aside: Path) -> None:
     data = planned_data(plan)
-    corpora = [[staged_part(folder, shard, number) for shard in plan.all()] for number in range(len(data.corpora))]
+    corpora = [[_staged(folder, shard, number) for shard in plan.all()] for number in range(len(data.corpora))]
     whole = aggregate(data, corpora)
     if plan.call["vocabulary"]:
         tokenizer = Tokenizer.load(plan.call["vocabulary"])
@@ -214,29 +217,37 @@ def _aggregate(folder: Path, plan: Plan, aside: Path) -> None:
         "files": [kept_files(parts) for parts in corpora],
         "held_out": len(whole.held_out),
         "dropped": whole.dropped,
+        "cleaning": whole.cleaning,
     }
-    (aside / DECISIONS).write_text(json.dumps(decisions, ensure_ascii=False), encoding="utf-8")
-    _write_cleaning(aside / CLEANING, whole.cleaning)
+    _write_json(aside / DECISIONS, decisions)
 
 
-def _write_encoded(folder: Path, blocks: Iterable[Encoded], cleaning: Cleaning) -> None:
-    """Write what the second pass made of a shard's part of a corpus; cleaning: complete after the last block."""
-    folder.mkdir()
-    with (folder / BLOCKS).open("wb") as file:
-        for block in blocks:
-            for array in (*block.source, *block.target, block.files, block.lines):
-                np.save(file, array)
-    _write_cleaning(folder / CLEANING, cleaning)
+def _staged(folder: Path, shard: Shard, corpus: int) -> StagedPairs:
+    return StagedPairs.open(shard_folder(folder, READ_ROUND, shard) / _corpus(corpus))
 
 
-def _write_cleaning(path: Path, cleaning: Cleaning) -> None:
-    path.write_text(json.dumps(vars(cleaning), ensure_ascii=False), encoding="utf-8")
+def _encoded(part: Path) -> Iterator[Encoded]:
+    """What the second pass wrote of a shard's part of a corpus."""
+    path = part / BLOCKS
+    with path.open("rb") as file:
+        while file.tell() < path.stat().st_size:
+            source, target = (Rows(np.load(file), np.load(file)) for _ in range(2))
+            yield Encoded(source, target, np.load(file), np.load(file))
 
 
-def _read_cleaning(path: Path) -> Cleaning:
-    cleaning = json.loads(path.read_bytes())
-    lines = {rule: [Origin(*origin) for origin in origins] for rule, origins in cleaning["lines"].items()}
-    return Cleaning(Counter(cleaning["counts"]), lines, cleaning["read"])
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, default=vars, ensure_ascii=False), encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(path.read_bytes())
+    return values
+
+
+def _cleaning(values: dict[str, Any]) -> Cleaning:
+    """What was left out, from JSON."""
+    lines = {rule: [Origin(*origin) for origin in origins] for rule, origins in values["lines"].items()}
+    return Cleaning(Counter(values["counts"]), lines, values["read"])
 
 
 def _corpus(number: int) -> str:

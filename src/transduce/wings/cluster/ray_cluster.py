@@ -65,20 +65,10 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     except ImportError:
         raise UserError("Ray is not installed: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
+    local = {"num_cpus": workers or cores(), "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
         with _silence():
-            if address:
-                _connect(address)
-            else:
-                ray.init(
-                    address="local",
-                    num_cpus=workers or cores(),
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    logging_level=logging.ERROR,
-                    log_to_driver=False,
-                    _temp_dir=folder,
-                )
+            _start(address, {} if address else local | {"_temp_dir": folder})
         with redirect_stdout(sys.stderr):  # where Ray reports workers that died
             yield _pool(workers, gpus)
     finally:
@@ -133,30 +123,26 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
 
 
 def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """Do a shard in a worker; returns the message of a UserError, which is no reason to try again."""
+    """Do a shard in a worker; returns the message of a UserError, which is no reason to try again.
+
+    home: the folder where the call was started, so that relative names mean the same here.
+    """
     try:
         check_version(plan)
-        with _working_in(home):
-            do(shard, *arguments)
+        _enter(home)
+        do(shard, *arguments)
     except UserError as error:
         return str(error)
     return ""
 
 
-@contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    """Relative names mean in a worker what they mean where the call was started."""
+def _enter(folder: Path) -> None:
     try:
-        before = Path.cwd()
         os.chdir(folder)
     except OSError as error:
         raise UserError(
             f"A worker can't enter {folder}: {error.strerror}; all machines need the same files at the same place."
         ) from None
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 @contextmanager
@@ -172,12 +158,15 @@ def _silence() -> Iterator[None]:
         os.close(kept)
 
 
-def _connect(address: str) -> None:
+def _start(address: str, options: dict[str, Any]) -> None:
+    """Start Ray on this machine, or connect to the cluster at an address."""
     import ray
 
     try:
-        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+        ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=False, **options)
     except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
+        if not address:
+            raise
         why = str(error).strip().partition("\n")[0] or type(error).__name__
         raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}; is it running?") from None
 

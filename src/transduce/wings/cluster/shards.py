@@ -10,11 +10,11 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from transduce.system.errors import UserError
 from transduce.system.files import digest, to_json, write_text
@@ -23,6 +23,8 @@ PACKAGE, PLAN = "transduce", "plan.json"
 PLAN_FORMAT = 1  # another one is refused
 SHARD_DIGITS = 5  # in names, so that they are in order
 MAX_SHARDS_NAMED = 10  # in a message
+
+NumShards = int | Callable[[int], int]  # or a function that chooses it for a new plan, from the total length
 
 
 @dataclass(frozen=True, order=True)
@@ -68,6 +70,19 @@ class Input(NamedTuple):
     modified: int  # nanoseconds since 1970; if it differs, the content decides
     sha256: str
 
+    @classmethod
+    def of(cls, file: str) -> Self:
+        """The file as it is now."""
+        status = _status(file)
+        return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
+
+    def is_same(self, file: str) -> bool:
+        """Whether another file, or this file by now, has the same content."""
+        status = _status(file)
+        if status.st_size != self.size:
+            return False
+        return status.st_mtime_ns == self.modified or digest(Path(file)) == self.sha256
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -106,14 +121,13 @@ def agree(
     files: Sequence[str],
     *,
     measure: Callable[[], Sequence[int]],
-    shards: int | Callable[[Sequence[int]], int],
+    shards: NumShards,
     unit: Callable[[int, int], int],
 ) -> Plan:
     """The plan of the folder; a new folder gets one, with the lengths that `measure` returns.
 
-    shards: their number, or a function that chooses it from the lengths for a new plan. unit: total length and number
-    of shards -> the unit that parts begin at multiples of. Raises UserError if the folder has the plan of another call,
-    or holds something else.
+    unit: total length and number of shards -> the unit that parts begin at multiples of. Raises UserError if the folder
+    has the plan of another call, or holds something else.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
@@ -121,14 +135,16 @@ def agree(
         if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in names):
             raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
         lengths = measure()  # raises UserError as the readers do
-        inputs = [_describe(file) for file in files]
-        number = shards(lengths) if callable(shards) else shards
-        new = Plan(kind, number, call, inputs, lengths, unit(sum(lengths), number))
+        number = shards(sum(lengths)) if callable(shards) else shards
+        new = Plan(kind, number, call, [Input.of(file) for file in files], lengths, unit(sum(lengths), number))
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / PLAN).exists():  # else another shard has written one, of this call or another
             write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)
-    _compare(plan, folder, kind, call, files, plan.shards if callable(shards) else shards)
+    for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
+        raise UserError(
+            f"{folder} holds the shards of another call{difference}; repeat that call, or name another folder."
+        )
     return plan
 
 
@@ -168,30 +184,21 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
         )
 
 
-def _compare(plan: Plan, folder: Path, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> None:
-    """Raise UserError that says how a call differs from the call of the plan."""
-    another = f"{folder} holds the shards of another call"
-    end = "repeat that call, or name another folder."
+def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
+    """How the call of a plan differs from another call, as ends of a sentence."""
     if plan.kind != kind:
-        raise UserError(f"{another}, of transduce {plan.kind}; {end}")
+        yield f", of transduce {plan.kind}"
     if plan.shards != shards:
-        raise UserError(f"{another}, with {plan.shards:,} shards instead of {shards:,}; {end}")
+        yield f", with {plan.shards:,} shards instead of {shards:,}"
     new = json.loads(json.dumps(call))
     for name in dict.fromkeys((*plan.call, *new)):
         if plan.call.get(name) != new.get(name):
-            raise UserError(f"{another}, with {name} {plan.call.get(name)} instead of {new.get(name)}; {end}")
+            yield f", with {name} {plan.call.get(name)} instead of {new.get(name)}"
     if len(plan.inputs) != len(files):
-        raise UserError(f"{another}, that reads {len(plan.inputs)} files instead of {len(files)}; {end}")
-    for input, file in zip(plan.inputs, files, strict=True):
-        if not _is_same(input, file):
-            raise UserError(f"{another}: {file} is another file than {input.file} was then; {end}")
-
-
-def _is_same(input: Input, file: str) -> bool:
-    status = _status(file)
-    if status.st_size != input.size:
-        return False
-    return status.st_mtime_ns == input.modified or digest(Path(file)) == input.sha256
+        yield f", that reads {len(plan.inputs)} files instead of {len(files)}"
+    for input, file in zip(plan.inputs, files, strict=False):
+        if not input.is_same(file):
+            yield f": {file} is another file than {input.file} was then"
 
 
 def _status(file: str) -> os.stat_result:
@@ -199,10 +206,5 @@ def _status(file: str) -> os.stat_result:
         return Path(file).stat()
     except OSError as error:
         raise UserError(
-            f"{file} can't be read: {error.strerror}; name the file that the shards are cut from."
+            f"{file} can't be read: {error.strerror}. Name the file that the shards are cut from."
         ) from None
-
-
-def _describe(file: str) -> Input:
-    status = _status(file)
-    return Input(file, status.st_size, status.st_mtime_ns, digest(Path(file)))

@@ -10,12 +10,11 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from transduce import model_folder
 from transduce.commands.translate import Flags, LineFormat, written
@@ -25,7 +24,7 @@ from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
-from transduce.wings.cluster.shards import Plan, Shard, agree, read_plan, require_all
+from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
 TRANSLATION_PLAN = "translate"  # the kind of these plans
@@ -64,12 +63,10 @@ class Record:
     """A complete shard."""
 
     plan: str  # its key
-    first: int  # line, from 1
     lines: int
     size: int  # bytes
     sha256: str
     engine: str
-    seconds: float
     flags: Flags
 
 
@@ -103,7 +100,6 @@ class ShardTranslator:
         """
         if record := find(self._folder, self._plan, shard):
             return record
-        began = time.monotonic()
         [(begin, end)] = self._plan.cuts(shard)
         options = self._job.format.options(self._terms)
         translations = self._translator.translate_lines(lines, options, numbers=itertools.count(begin + 1))
@@ -117,9 +113,7 @@ class ShardTranslator:
                 flags.add(translation.flags, begin + count)
             if count != end - begin:
                 raise UserError(f"Shard {shard} has {count:,} lines instead of {end - begin:,}: the input was changed.")
-            seconds = round(time.monotonic() - began, 3)
-            size = file.tell()
-            record = Record(self._plan.key, begin + 1, count, size, sha256.hexdigest(), self.engine, seconds, flags)
+            record = Record(self._plan.key, count, file.tell(), sha256.hexdigest(), self.engine, flags)
             write_text(_record_path(self._folder, shard), to_json(dataclasses.asdict(record)))
         return record
 
@@ -133,7 +127,7 @@ def check_input(input: str) -> None:
         raise UserError(f"{input} is no file; write its content into one.")
 
 
-def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[[int], int]) -> Plan:
+def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
     """The plan of a folder for shards of the lines of a file (see `agree`)."""
     check_input(input)
     return agree(
@@ -142,7 +136,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: int | Callable[
         job.call(),
         [input],
         measure=lambda: [sum(1 for _ in read_lines(input))],
-        shards=(lambda lengths: shards(lengths[0])) if callable(shards) else shards,
+        shards=shards,
         unit=unit_for,
     )
 
@@ -183,30 +177,21 @@ def join_translations(folder: Path, output: Path) -> Joined:
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
-    flags, lines, engines = Flags(), 0, dict[str, None]()
+    flags, engines = Flags(), dict[str, None]()
     with write_file(output) as file:
         for shard, record in records.items():
             assert record is not None
-            _copy(shard_path(folder, plan, shard), record, file)
+            path, sha256 = shard_path(folder, plan, shard), hashlib.sha256()
+            with path.open("rb") as lines:
+                while block := lines.read(COPY_BYTES):
+                    sha256.update(block)
+                    file.write(block)
+            if sha256.hexdigest() != record.sha256:
+                raise UserError(f"{path} is damaged: its content has changed; remove it and start its shard again.")
             flags.extend(record.flags)
-            lines += record.lines
             engines[record.engine] = None
-    if lines != plan.lengths[0]:
-        raise AssertionError(f"{folder}: {lines} lines of {plan.lengths[0]}")
     remove_leftovers(folder)
-    return Joined(lines, tuple(engines), flags)
-
-
-def _copy(path: Path, record: Record, file: BinaryIO) -> None:
-    """Copy a shard; raises UserError if it is damaged."""
-    sha256, line_feeds = hashlib.sha256(), 0
-    with path.open("rb") as shard:
-        while block := shard.read(COPY_BYTES):
-            sha256.update(block)
-            line_feeds += block.count(b"\n")
-            file.write(block)
-    if sha256.hexdigest() != record.sha256 or line_feeds != record.lines:
-        raise UserError(f"{path} is damaged: its content has changed; remove it and start its shard again.")
+    return Joined(plan.lengths[0], tuple(engines), flags)
 
 
 def _record_path(folder: Path, shard: Shard) -> Path:

@@ -1,6 +1,5 @@
 """Record the attention of a model while it translates a sentence."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -30,20 +29,12 @@ class AttentionUse(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The three uses of attention, and the search; without self-attention, `encoder` and `decoder` are None."""
+    """The attention and the search of one sentence."""
 
-    encoder: AttentionUse | None
-    decoder: AttentionUse | None
-    source: AttentionUse  # of the decoder, over the source
+    uses: dict[str, AttentionUse]  # "encoder" and "decoder", if the model has self-attention, and "source"
     text: str
     translation: Translation
     search: SearchTree  # the search that found the translation
-
-    @property
-    def uses(self) -> dict[str, AttentionUse]:
-        """The uses that the model has, by name, in the order of computation."""
-        uses = {"encoder": self.encoder, "decoder": self.decoder, "source": self.source}
-        return {name: use for name, use in uses.items() if use is not None}
 
 
 @torch.inference_mode()
@@ -62,26 +53,21 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    source_pieces = [*tokenizer.source_pieces(source), SHOWN_EOS]
-    pieces = tokenizer.target_pieces(target)
+    source_pieces, pieces = [*tokenizer.source_pieces(source), SHOWN_EOS], tokenizer.target_pieces(target)
     decoder_input, decoder_output = [SHOWN_BOS, *pieces], [*pieces, SHOWN_EOS]
-
-    def use(is_layer: Callable[[str], bool], queries: list[str], keys: list[str]) -> AttentionUse | None:
+    uses = {}
+    for use, prefix, suffix, queries, keys in (
+        ("encoder", "encoder.", ".attention", source_pieces, source_pieces),
+        ("decoder", "decoder.", ".attention", decoder_input, decoder_input),
+        ("source", "", "source_attention", decoder_output, source_pieces),
+    ):
         layers = [
             torch.cat(record.of(module), dim=2)[0]  # recurrent models attend once per position
             for name, module in model.named_modules()
-            if is_layer(name) and record.of(module)
+            if name.startswith(prefix) and name.endswith(suffix) and record.of(module)
         ]
-        return AttentionUse(torch.stack(layers).float().cpu(), queries, keys) if layers else None
-
-    over_source = use(lambda name: name.endswith("source_attention"), decoder_output, source_pieces)
-    if over_source is None:
+        if layers:
+            uses[use] = AttentionUse(torch.stack(layers).float().cpu(), queries, keys)
+    if "source" not in uses:
         raise UserError("This kind of model has no attention to show.")
-    return Attention(
-        use(lambda name: name.startswith("encoder.") and name.endswith(".attention"), source_pieces, source_pieces),
-        use(lambda name: name.startswith("decoder.") and name.endswith(".attention"), decoder_input, decoder_input),
-        over_source,
-        text,
-        translation,
-        search,
-    )
+    return Attention(uses, text, translation, search)

@@ -51,18 +51,13 @@ def document(title: str, body: str, style: str = "", *, draws: bool = False, inl
     title: text; body: HTML. draws: include that script. inline_styles: allow style attributes, which matplotlib's
     drawings have.
     """
-    style = packaged("drawing.css") + PAGE_STYLE + style
+    style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""
     styles = "'unsafe-inline'" if inline_styles else _hash(style)
     scripts = _hash(script) if draws else "'none'"
     policy = f"default-src 'none'; style-src {styles}; script-src {scripts}; base-uri 'none'; form-action 'none'"
-    return PAGE.format(
-        title=shown(title),
-        policy=policy,
-        style=style,
-        body=body,
-        script=f"<script>{script}</script>" if draws else "",
-    )
+    script = f"<script>{script}</script>" if draws else ""
+    return packaged("page.html").format(title=shown(title), policy=policy, style=style, body=body, script=script)
 
 
 def picture_page(picture: Picture) -> str:
@@ -77,36 +72,3 @@ def picture_page(picture: Picture) -> str:
 def _hash(text: str) -> str:
     """The hash by which a Content-Security-Policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-{script}
-</body>
-</html>
-"""
-
-PAGE_STYLE = """
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.6rem 0 .3rem; }
-figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; }
-ul { padding-left: 1.2rem; margin: 0; }
-.note { color: var(--soft); font-size: .875rem; }
-header p { font-size: 1.1rem; color: var(--soft); margin: 0; overflow-wrap: anywhere; }
-.translation { font-size: 1.5rem; color: var(--accent); }
-@media (max-width: 640px) { main { padding: 1.5rem .8rem 3rem; } h1 { font-size: 1.5rem; } }
-"""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transduce.model.embedding import LearnedPositions
 from transduce.model.seq2seq import Seq2Seq
-from transduce.wings.inspection.maps import SHOWN_BOS, Attention, AttentionUse
+from transduce.wings.inspection.maps import SHOWN_BOS, Attention
 from transduce.wings.inspection.tree import SearchTree
 
 ONE = 1000  # numbers are integer thousandths: half as long as fractions, and a page often has 60,000
@@ -59,19 +59,19 @@ class Picture:
 
 def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
     """The picture of what `attention_of` recorded, with the model's positional encodings."""
+    source = recorded.uses["source"]
     return Picture(
         recorded.text,
         recorded.translation.text,
         recorded.translation.score,
         list(recorded.translation.flags),
-        [_maps(name, use) for name, use in recorded.uses.items()],
+        [
+            Maps(name, use.queries, use.keys, thousandths(use.weights.double().numpy()).tolist())
+            for name, use in recorded.uses.items()
+        ],
         recorded.search,
-        _positions(model, recorded.source.keys, [SHOWN_BOS, *recorded.source.queries[:-1]]),
+        _positions(model, source.keys, [SHOWN_BOS, *source.queries[:-1]]),
     )
-
-
-def _maps(name: str, use: AttentionUse) -> Maps:
-    return Maps(name, use.queries, use.keys, thousandths(use.weights.double().numpy()).tolist())
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -3,9 +3,10 @@
 import re
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -40,15 +41,15 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
     Raises UserError if the model has no such layer or head.
     """
+    chosen = []
     for name, number, count in zip(("layer", "head"), (layer, head), use.weights.shape[:2], strict=True):
         if not 0 <= number <= count:
             raise UserError(f"The model has no {name} {number}. Choose 1 to {count}, or 0 for all.")
-    layers, heads = (
-        [n - 1] if n else range(count) for n, count in zip((layer, head), use.weights.shape[:2], strict=True)
-    )
+        chosen.append([number - 1] if number else list(range(count)))
+    layers, heads = chosen
     if mean:
-        names = f"layer {layer}" if layer else "all layers", f"head {head}" if head else "all heads"
-        return [[Map(f"mean of {names[0]}, {names[1]}", use.weights[list(layers)][:, list(heads)].mean(dim=(0, 1)))]]
+        title = f"mean of {f'layer {layer}' if layer else 'all layers'}, {f'head {head}' if head else 'all heads'}"
+        return [[Map(title, use.weights[layers][:, heads].mean(dim=(0, 1)))]]
     return [[Map(f"layer {i + 1}, head {j + 1}", use.weights[i, j]) for j in heads] for i in layers]
 
 
@@ -80,6 +81,23 @@ def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, No
     """Write a figure atomically in the format of the suffix; raises UserError if it can't be written."""
     with write_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
+
+
+@contextmanager
+def chart(path: Path, size: tuple[float, float], columns: int = 1, **subplots: Any) -> Iterator[list[Axes]]:
+    """Yield axes side by side; when the block ends, they get grids and legends and are written to `path`."""
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(1, columns, squeeze=False, **subplots)[0])
+    yield grid
+    explained = set[str]()
+    for axes in grid:
+        if not axes.images:
+            axes.grid(alpha=0.3)
+        labels = set(axes.get_legend_handles_labels()[1])
+        if labels - explained:
+            axes.legend(frameon=False)
+        explained |= labels
+    save(figure, path)
 
 
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from transduce.evaluation.scores import Score
 from transduce.system.files import write_text
-from transduce.wings.inspection.page import document, drawing, section, shown
+from transduce.wings.inspection.page import document, drawing, packaged, section, shown
 from transduce.wings.inspection.picture import Picture
 
 EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
@@ -52,14 +52,16 @@ def write_report(path: Path, report: Report) -> None:
     sections = [
         section("Scores", _scores(report.scores)),
         section("Facts", _facts(report.facts)),
-        section("Learning curve", _figure(report.curve)),
+        section("Learning curve", report.curve and f'<figure><div class="drawing">{report.curve}</div></figure>'),
         section("Sentences", _examples(report.examples)),
         section("Inside the model", _picture(report.picture)),
         section("Next steps", _next_steps(report.next_steps)),
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
     body, draws = "\n".join([head, *sections]), report.picture is not None
-    write_text(path, document(report.title, body, REPORT_STYLE, draws=draws, inline_styles=bool(report.curve)))
+    write_text(
+        path, document(report.title, body, packaged("report.css"), draws=draws, inline_styles=bool(report.curve))
+    )
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
@@ -93,10 +95,6 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{rows}</dl>" if facts else ""
 
 
-def _figure(svg: str) -> str:
-    return f'<figure><div class="drawing">{svg}</div></figure>' if svg else ""
-
-
 def _picture(picture: Picture | None) -> str:
     if picture is None:
         return ""
@@ -120,43 +118,3 @@ def _examples(examples: Sequence[Example]) -> str:
 def _next_steps(steps: Sequence[Step]) -> str:
     items = "\n".join(f"<li>{shown(step.purpose)}<pre>{shown(step.command)}</pre></li>" for step in steps)
     return f"<ul>{items}</ul>" if steps else ""
-
-
-REPORT_STYLE = """
-h2 { margin-bottom: .8rem; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); gap: .8rem; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem;
-  display: grid; }
-.card b { color: var(--soft); font-weight: 500; }
-.card strong { font-size: 1.9rem; line-height: 1.25; color: var(--accent); }
-.card span { color: var(--soft); font-size: .875rem; }
-code, pre { font: .875em/1.5 ui-monospace, monospace; }
-code { overflow-wrap: anywhere; }
-dl { margin: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); column-gap: 2.5rem; }
-dl div { display: flex; justify-content: space-between; gap: 1.5rem; padding: .4rem 0;
-  border-bottom: 1px solid var(--line); }
-dt { color: var(--soft); }
-dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.drawing { overflow-x: auto; }
-.drawing svg { display: block; margin: 0 auto; width: 100%; height: auto; max-width: 37rem; }
-.drawing svg text { font-family: system-ui, sans-serif !important; }
-table.examples { width: 100%; border-collapse: collapse; table-layout: fixed; }
-.examples th { text-align: left; font-weight: 500; color: var(--soft); font-size: .875rem; }
-.examples th, .examples td { padding: .55rem 1rem .55rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
-  overflow-wrap: anywhere; }
-mark { background: var(--mark); color: var(--marked); border-radius: .25rem; padding: .05em .2em; }
-li { margin-bottom: .8rem; }
-pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem;
-  margin: .35rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-@media (max-width: 640px) {
-  figure { padding: .6rem; }
-  .cards { gap: .5rem; }
-  .card { padding: .6rem .7rem; }
-  .examples thead { display: none; }
-  .examples tr { display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }
-  .examples td { display: block; border: 0; padding: .1rem 0 .1rem 6.6rem; position: relative; }
-  .examples td::before { content: attr(data-name); position: absolute; left: 0; color: var(--soft);
-    font-size: .875rem; }
-}
-@media print { .card, figure, pre { break-inside: avoid; } }
-"""

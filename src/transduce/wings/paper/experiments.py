@@ -9,7 +9,8 @@ import math
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -36,8 +37,10 @@ RESOLVED = (
 class Experiment(NamedTuple):
     """A training, repeated with several seeds."""
 
-    name: str
+    name: str  # of its folder
     options: Mapping[str, Any]
+    row: str = ""  # its name in a table
+    gold: str = ""  # of a parser: the file of trees that it is scored on
 
 
 class Result(NamedTuple):
@@ -74,6 +77,20 @@ class Figure(NamedTuple):
         return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.seeds > 1 else "")
 
 
+def plan(
+    table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
+) -> list[Experiment]:
+    """An experiment for each row of a table, in the folder of its name: shared options, the row's, and `own` over both.
+
+    Raises UserError if `own` sets an option in which rows differ.
+    """
+    first = next(iter(rows.values()))
+    for name in own:
+        if any(row.get(name) != first.get(name) for row in rows.values()):
+            raise UserError(f"The rows of the table differ in {name}. Leave the option out.")
+    return [Experiment(f"{table}/{name}", {**shared, **options, **own}) for name, options in rows.items()]
+
+
 def carry_out(
     experiments: Sequence[Experiment],
     seeds: Sequence[int],
@@ -92,16 +109,22 @@ def carry_out(
     until, failures = clock() + 60 * minutes, list[Path]()
     unstartable = dict[str, str]()  # experiments that can't begin -> the reason
     runs = [
-        (experiment, seed, folder / experiment.name / f"seed-{seed}") for seed in seeds for experiment in experiments
+        (
+            experiment,
+            seed,
+            out := folder / experiment.name / f"seed-{seed}",
+            _record(experiment, out),
+            _is_finished(out),
+        )
+        for seed in seeds
+        for experiment in experiments
     ]
-    records = [_record(experiment, out) for experiment, _, out in runs]
-    finished = [(out / MANIFEST).exists() for *_, out in runs]
-    for (*_, out), record, done in zip(runs, records, finished, strict=True):
+    for *_, out, record, done in runs:
         if done and record is None:
             raise UserError(f"{out} holds a model without {RECORD}, so it is no run of a table. Move it away.")
-    begun = sum(record is not None and not done for record, done in zip(records, finished, strict=True))
-    say(f"{sum(finished)} of {len(runs)} runs are finished, {begun} begun.")
-    for (experiment, seed, out), record, done in zip(runs, records, finished, strict=True):
+    states = [(record is not None, done) for *_, record, done in runs]
+    say(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} begun.")
+    for experiment, seed, out, record, done in runs:
         if done or experiment.name in unstartable:
             continue
         if clock() >= until:
@@ -135,7 +158,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
-        if record is None or not (out / MANIFEST).exists() or out.name != f"seed-{record['seed']}":
+        if record is None or not _is_finished(out) or out.name != f"seed-{record['seed']}":
             continue  # not finished, or a copy under another name
         metrics = json.loads((out / model_folder.METRICS).read_text(encoding="utf-8"))
         scores = {score["name"]: score["value"] for score in metrics.get("test", {}).get("scores", [])}
@@ -154,12 +177,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
     return sorted(finished, key=lambda result: result.seed)
 
 
-def check_not_varied(options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise UserError if `options` sets an option in which the rows of a table differ."""
-    rows = list(rows)
-    for name in options:
-        if any(row.get(name) != rows[0].get(name) for row in rows):
-            raise UserError(f"The rows of the table differ in {name}. Leave the option out.")
+def _is_finished(out: Path) -> bool:
+    return (out / MANIFEST).exists()
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
@@ -186,14 +205,12 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as JSON returns them, with hashes in place of file names."""
-    hashed = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
-    for name in FILE_OPTIONS:
-        if name == "data.corpora" and name in options:
-            hashed[name] = [
-                {**corpus, "files": [_content(file) for file in corpus["files"]]} for corpus in options[name]
-            ]
-        elif name in options:
-            hashed[name] = [_content(file) for file in options[name]]
+    hashed = dict(options)
+    for name in options.keys() & set(FILE_OPTIONS):
+        hashed[name] = [
+            {**each, "files": [_content(file) for file in each["files"]]} if name == "data.corpora" else _content(each)
+            for each in options[name]
+        ]
     plain: dict[str, Any] = json.loads(to_json(hashed))
     return plain
 
@@ -257,12 +274,10 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 @cache
 def revision() -> str:
     """The version of the code, and the commit of a checkout at the first call: the code that runs is not reloaded."""
-    root = Path(__file__).parents[4]
+    root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
-    if not (root / ".git").exists():
-        return version("transduce")
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return version("transduce")
-    return f"{version('transduce')} ({commit})"
+    if (root / ".git").exists():
+        with suppress(OSError, subprocess.CalledProcessError):
+            commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            return f"{released} ({commit})"
+    return released

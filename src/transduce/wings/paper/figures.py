@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.config.schema import TrainConfig
 from transduce.model.embedding import sinusoids
 from transduce.training.update import learning_rate
-from transduce.wings.inspection.plots import save
+from transduce.wings.inspection.plots import chart
 
 NUM_QUERIES, NUM_KEYS = 200, 64
 
@@ -24,13 +23,9 @@ def wavelengths(d_model: int) -> list[float]:
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
     """The matrix M (d_model, d_model) with PE(pos + offset) = PE(pos) M: a rotation of each pair (section 3.5)."""
-    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
-    for pair, wavelength in enumerate(wavelengths(d_model)):
-        angle = 2 * math.pi * offset / wavelength
-        sine, cosine = math.sin(angle), math.cos(angle)
-        rows = slice(2 * pair, 2 * pair + 2)
-        matrix[rows, rows] = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
-    return matrix
+    angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
+    pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
+    return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
@@ -71,43 +66,31 @@ def _softmax_gradient(scores: Tensor) -> float:
 
 def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
     """Draw the table of positions and the wavelengths of its channels."""
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[2, 1])
-    image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
-    left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
-    figure.colorbar(image, ax=left)
-    right.semilogy(range(0, d_model, 2), wavelengths(d_model))
-    right.set(xlabel="channel", ylabel="positions", title="wavelength")
-    right.grid(alpha=0.3)
-    save(figure, path)
+    with chart(path, (9, 4.2), columns=2, width_ratios=[2, 1]) as (left, right):
+        image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
+        left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
+        left.figure.colorbar(image, ax=left)
+        right.semilogy(range(0, d_model, 2), wavelengths(d_model))
+        right.set(xlabel="channel", ylabel="positions", title="wavelength")
 
 
 def draw_schedules(path: Path, steps: int = 20_000) -> None:
     """Draw equation 3 for several widths and warm-ups."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
-        train = TrainConfig(warmup=warmup)
-        rates = [learning_rate(step, train, d_model) for step in range(1, steps + 1)]
-        axes.plot(range(1, steps + 1), rates, label=f"d_model {d_model}, warm-up {warmup:,}")
-    axes.set(xlabel="update", ylabel="learning rate", title="The learning rate (equation 3)")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.3)
-    save(figure, path)
+    with chart(path, (7, 4)) as (axes,):
+        for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
+            train = TrainConfig(warmup=warmup)
+            rates = [learning_rate(step, train, d_model) for step in range(1, steps + 1)]
+            axes.plot(range(1, steps + 1), rates, label=f"d_model {d_model}, warm-up {warmup:,}")
+        axes.set(xlabel="update", ylabel="learning rate", title="The learning rate (equation 3)")
 
 
 def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
     """Draw variance and gradients against d_k."""
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
     widths = [scale.d_k for scale in scales]
-    left.loglog(widths, [scale.variance for scale in scales], marker="o", label="measured")
-    left.loglog(widths, widths, linestyle=":", label="d_k")
-    left.set(xlabel="d_k", title="variance of q k")
-    right.semilogx(widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)")
-    right.semilogx(widths, [scale.gradient_scaled for scale in scales], marker="o", label="softmax(q k / √d_k)")
-    right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {NUM_KEYS} keys", ylim=(0, None))
-    for axes in (left, right):
-        axes.legend(frameon=False)
-        axes.grid(alpha=0.3)
-    save(figure, path)
+    with chart(path, (9, 4), columns=2) as (left, right):
+        left.loglog(widths, [scale.variance for scale in scales], marker="o", label="measured")
+        left.loglog(widths, widths, linestyle=":", label="d_k")
+        left.set(xlabel="d_k", title="variance of q k")
+        right.semilogx(widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)")
+        right.semilogx(widths, [scale.gradient_scaled for scale in scales], marker="o", label="softmax(q k / √d_k)")
+        right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {NUM_KEYS} keys", ylim=(0, None))

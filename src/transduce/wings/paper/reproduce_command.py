@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as ScreenTable
 
 from transduce.commands.options import PIPED_COLUMNS, Assignments
-from transduce.commands.recipes import Files, FromCode, ToCode, gather, read_text
+from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.errors import UserError
 from transduce.system.journal import say
 
@@ -79,27 +79,18 @@ def reproduce(
 
 
 def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float) -> "Table":
-    from transduce.wings.paper import (
-        experiments,  # torch: too slow for --help
-        table1,
-        table2,
-        table3,
-    )
-    from transduce.wings.paper import table4 as parsing
+    from transduce.wings.paper import table1, table2, table3, table4  # torch: too slow for --help
+    from transduce.wings.paper.experiments import carry_out
 
     if what == "table1":
         return table1.table(out)
-    if what == "parsing":
-        tasks = parsing.tasks(options, out / "trees", read_text("craft-parsing"), read_text("phrasebook-parsing"))
-        if budget:
-            experiments.carry_out([task.experiment for task in tasks], range(1, seeds + 1), out, budget)
-        return parsing.table(tasks, out)
-    module = {"table2": table2, "table3": table3}[what]
+    module = {"table2": table2, "table3": table3, "parsing": table4}[what]
+    if budget and module != table4 and not (options.get("data.corpora") and options.get("data.test")):
+        raise UserError("--budget trains models. Give --train and --test, too.")
+    planned = table4.experiments(options, out / "trees") if module == table4 else module.experiments(options)
     if budget:
-        if not options.get("data.corpora") or not options.get("data.test"):
-            raise UserError("--budget trains models. Give --train and --test, too.")
-        experiments.carry_out(module.experiments(options), range(1, seeds + 1), out, budget)
-    return module.table(options, out)
+        carry_out(planned, range(1, seeds + 1), out, budget)
+    return module.table(planned, out)
 
 
 def _draw(out: Path) -> None:

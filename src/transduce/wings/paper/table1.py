@@ -4,6 +4,7 @@ n = length, d = width, k = kernel, r = neighbourhood.
 """
 
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,15 +13,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.system.errors import UserError
 from transduce.system.journal import say
-from transduce.wings.inspection.plots import save
+from transduce.wings.inspection.plots import chart
 from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
-from transduce.wings.paper.tables import Table
+from transduce.wings.paper.tables import Table, definition
 
 try:
     import resource
@@ -34,36 +35,8 @@ NUM_FITTED = 4  # the exponents are fitted to the longest lengths
 CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
 TIMED_DEPTH = 3  # layers below the timed one: its dilated convolution reads positions 27 apart
 COUNTED_LENGTHS = (128, 256, 512)  # for counting operations and paths
-TABLE1_HEADINGS = (
-    "layer",
-    "complexity",
-    "sequential",
-    "path",
-    "time",
-    f"at n = {LENGTHS[-1]:,}",
-    "memory",
-    f"at n = {LENGTHS[-1]:,}",
-    "operations in sequence",
-    "path length",
-)
-
-
-class Claim(NamedTuple):
-    """A row of the table; the paper prints four, the other kinds of convolution are in its section 4."""
-
-    complexity: str  # of a layer
-    sequential: str  # sequential operations
-    path: str  # maximum path length between two positions
-
-
-CLAIMS = {
-    "self-attention": Claim("O(n^2 d)", "O(1)", "O(1)"),
-    "restricted self-attention": Claim("O(r n d)", "O(1)", "O(n / r)"),
-    "recurrent": Claim("O(n d^2)", "O(n)", "O(n)"),
-    "convolutional": Claim("O(k n d^2)", "O(1)", "O(n / k)"),
-    "convolutional, dilated": Claim("O(k n d^2)", "O(1)", "O(log_k n)"),
-    "separable convolutional": Claim("O(k n d + n d^2)", "O(1)", "O(n / k)"),
-}
+TABLE1 = definition("table1")
+CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]
 
 
 class Cost(NamedTuple):
@@ -100,10 +73,7 @@ def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """The exponent p of the power law values ~ sizes^p, fitted on logarithmic scales; nan for fewer than two points."""
     points = [(math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0]
-    if len(points) < 2:
-        return math.nan
-    x, y = (sum(column) / len(points) for column in zip(*points, strict=True))
-    return sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, _ in points)
+    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else math.nan
 
 
 def sequential_operations(name: str, n: int, d: int = 16) -> int:
@@ -167,22 +137,13 @@ def table(folder: Path) -> Table:
         memory_exponent = exponent(sizes, [cost.megabytes for cost in longest])
         operations = [sequential_operations(name, n) for n in COUNTED_LENGTHS]
         paths = [path_length(name, n) for n in COUNTED_LENGTHS]
-        rows.append(
-            [
-                name,
-                *claim,
-                f"n^{time_exponent:.2f}",
-                f"{1000 * longest[-1].seconds:,.0f} ms",
-                f"n^{memory_exponent:.2f}",
-                f"{longest[-1].megabytes:,.0f} MB",
-                ", ".join(map(str, operations)),
-                ", ".join(map(str, paths)),
-            ]
-        )
+        times = f"n^{time_exponent:.2f}", f"{1000 * longest[-1].seconds:,.0f} ms"
+        memory = f"n^{memory_exponent:.2f}", f"{longest[-1].megabytes:,.0f} MB"
+        rows.append([name, *claim.values(), *times, *memory, _listed(operations), _listed(paths)])
         data.append(
             {
                 "layer": name,
-                **claim._asdict(),
+                **claim,
                 "measured": [cost._asdict() for cost in costs[name]],
                 "time_exponent": time_exponent,
                 "memory_exponent": memory_exponent,
@@ -191,54 +152,48 @@ def table(folder: Path) -> Table:
                 "path_lengths": paths,
             }
         )
-    text = "; ".join(f"d = {d}: n = {n:,.0f}" for d, n in crossings.items())
-    notes = (
-        "Complexity, sequential, path: the paper's claims. Its table has one row for convolutions; its section 4 "
-        "distinguishes contiguous (n / k layers), dilated (log_k n layers) and separable ones.",
-        f"Measured: one layer forward, one sentence, one CPU thread, d = {TIMED_WIDTH}, k = {KERNEL}, "
-        f"r = {NEIGHBOURHOOD}; the exponents are fitted to n = {LENGTHS[-NUM_FITTED]:,} to {LENGTHS[-1]:,}. Operations "
-        "in sequence: the longest chain of operations in the layer's graph. Path length: layers until the derivative "
-        "of the last output with respect to the first input is not 0, times the steps through a recurrent layer. Both "
-        f"at n = {', '.join(map(str, COUNTED_LENGTHS))}. Attention has projections of n d^2, which the claim omits. "
-        "It is fused and never forms the n x n weights, so its memory grows with n.",
-        f"Self-attention becomes slower than recurrence (an LSTM) at {text}; in the paper at n = d.",
-    )
-    figures = {"layers": data, "crossings": crossings}
-    return Table("table1", "Table 1: layers compared", TABLE1_HEADINGS, rows, notes, figures, pictures=("table1.png",))
+    values = {
+        "width": TIMED_WIDTH,
+        "kernel": KERNEL,
+        "neighbourhood": NEIGHBOURHOOD,
+        "fitted": f"{LENGTHS[-NUM_FITTED]:,}",
+        "longest": f"{LENGTHS[-1]:,}",
+        "counted": _listed(COUNTED_LENGTHS),
+        "crossings": "; ".join(f"d = {d}: n = {n:,.0f}" for d, n in crossings.items()),
+    }
+    headings, notes = ([text.format(**values) for text in TABLE1[key]] for key in ("headings", "notes"))
+    found = {"layers": data, "crossings": crossings}
+    return Table("table1", TABLE1["title"], headings, rows, notes, found, pictures=("table1.png",))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) -> None:
     """Draw time and memory against length, and the lengths at which self-attention and recurrence cost the same."""
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
-    times, memory, line = figure.subplots(1, 3)
-    for name, measured in costs.items():
-        lengths = [cost.n for cost in measured]
-        times.loglog(lengths, [cost.seconds for cost in measured], marker="o", markersize=3, label=name)
-        memory.loglog(lengths, [max(cost.megabytes, 0.1) for cost in measured], marker="o", markersize=3)
-    times.set(xlabel="n", ylabel="seconds", title=f"time of a layer, d = {TIMED_WIDTH}")
-    times.legend(frameon=False, fontsize=8)
-    memory.set(xlabel="n", ylabel="MB", title="peak memory")
-    finite = {d: n for d, n in crossings.items() if math.isfinite(n)}
-    line.loglog(list(finite), list(finite.values()), marker="o", label="measured")
-    line.loglog(CROSSING_WIDTHS, CROSSING_WIDTHS, linestyle=":", label="n = d")
-    line.set(xlabel="d", ylabel="n", title="self-attention as slow as recurrence")
-    line.legend(frameon=False)
-    for axes in (times, memory, line):
-        axes.grid(alpha=0.3)
-    save(figure, path)
+    with chart(path, (13, 4.2), columns=3) as (times, memory, line):
+        for name, measured in costs.items():
+            lengths = [cost.n for cost in measured]
+            times.loglog(lengths, [cost.seconds for cost in measured], marker="o", markersize=3, label=name)
+            memory.loglog(lengths, [max(cost.megabytes, 0.1) for cost in measured], marker="o", markersize=3)
+        times.set(xlabel="n", ylabel="seconds", title=f"time of a layer, d = {TIMED_WIDTH}")
+        memory.set(xlabel="n", ylabel="MB", title="peak memory")
+        finite = {d: n for d, n in crossings.items() if math.isfinite(n)}
+        line.loglog(list(finite), list(finite.values()), marker="o", label="measured")
+        line.loglog(CROSSING_WIDTHS, CROSSING_WIDTHS, linestyle=":", label="n = d")
+        line.set(xlabel="d", ylabel="n", title="self-attention as slow as recurrence")
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
     """The length from which on the ratio stays above 1, interpolated on logarithmic scales."""
-    above = [i for i, ratio in enumerate(ratios) if ratio < 1]
-    if not above:
+    below = [i for i, ratio in enumerate(ratios) if ratio < 1]
+    if not below:
         return float(lengths[0])
-    last = above[-1]
-    if last == len(lengths) - 1:
+    if below[-1] == len(lengths) - 1:
         return math.inf
-    low, high = math.log(ratios[last]), math.log(ratios[last + 1])
-    share = -low / (high - low)
-    return math.exp(math.log(lengths[last]) * (1 - share) + math.log(lengths[last + 1]) * share)
+    both = slice(below[-1], below[-1] + 2)
+    return math.exp(np.interp(0, np.log(ratios[both]), np.log(lengths[both])))
 
 
 def _peak() -> int:

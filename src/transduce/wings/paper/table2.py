@@ -1,4 +1,7 @@
-"""Table 2 of the paper: quality of translation and cost of training, as printed, recomputed, and of runs here."""
+"""Table 2 of the paper: quality of translation and cost of training, as printed, recomputed, and of runs here.
+
+Its rows, and the families that are compared here, are in table2.toml.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,52 +24,33 @@ from transduce.wings.paper.experiments import (
     Figure,
     Result,
     cached,
-    check_not_varied,
     difference,
     figure,
+    plan,
     results,
 )
 from transduce.wings.paper.table3 import BASE, BIG
-from transduce.wings.paper.tables import Table
+from transduce.wings.paper.tables import Table, definition, flat
 
-TABLE2_HEADINGS = (
-    "model",
-    "BLEU en-de",
-    "BLEU en-fr",
-    "FLOPs en-de",
-    "FLOPs en-fr",
-    "FLOPs, our runs",
-    "BLEU, our runs",
-    "difference",
-    "minutes",
-    "params (10^6)",
-)
+TABLE2 = definition("table2")
 GPUS, GPU, TFLOPS = 8, "P100", 9.5  # sustained by one GPU in single precision (footnote 5 of the paper)
 TARGET_TOKENS = 25_000  # in an update; as many source tokens
+SENTENCE_TOKENS = 17  # of the runs here: assumed length of a sentence, on both sides
+SHARED_OPTIONS = flat(TABLE2["options"])
+COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"].items()}
 
 
 class Published(NamedTuple):
     """A printed row, for newstest2014; None: an empty cell."""
 
     name: str
-    bleu_de: float | None
-    bleu_fr: float | None
-    flops_de: float | None  # of training
-    flops_fr: float | None
+    bleu_de: float | None = None
+    bleu_fr: float | None = None
+    flops_de: float | None = None  # of training
+    flops_fr: float | None = None
 
 
-PRINTED_RESULTS = (
-    Published("ByteNet", 23.75, None, None, None),
-    Published("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
-    Published("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
-    Published("ConvS2S", 25.16, 40.46, 9.6e18, 1.5e20),
-    Published("MoE", 26.03, 40.56, 2.0e19, 1.2e20),
-    Published("Deep-Att + PosUnk, ensemble", None, 40.4, None, 8.0e20),
-    Published("GNMT + RL, ensemble", 26.30, 41.16, 1.8e20, 1.1e21),
-    Published("ConvS2S, ensemble", 26.36, 41.29, 7.7e19, 1.2e21),
-    Published("Transformer (base)", 27.3, 38.1, 3.3e18, 3.3e18),
-    Published("Transformer (big)", 28.4, 41.8, 2.3e19, 2.3e19),
-)
+PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
 
 
 class Training(NamedTuple):
@@ -93,48 +77,22 @@ def of_the_model(training: Training, length: int = 25) -> float:
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
-TRAINING_FLOPS = 1e14  # of every run here
-SENTENCE_TOKENS = 17  # assumed length of a sentence, on both sides
-SHARED_OPTIONS: dict[str, Any] = {
-    "data.vocab_size": 6000,
-    "data.max_tokens": 2048,
-    "model.d_model": 256,
-    "model.d_ff": 1024,
-    "model.num_heads": 4,
-    "model.dropout": 0.2,
-    "train.warmup": 400,
-    "train.learning_rate": 0.4,
-    "train.average": 5,
-    "train.save_every": 100,
-    "train.validate_every": 500,
-}
-COMPARED_FAMILIES: dict[str, dict[str, Any]] = {
-    "Transformer": {"model.num_encoder_layers": 3, "model.num_decoder_layers": 3},
-    "recurrent (GNMT)": {
-        "model.kind": "recurrent",
-        "model.attention": "additive",
-        "model.num_encoder_layers": 3,
-        "model.num_decoder_layers": 3,
-    },
-    "convolutional (ConvS2S)": {
-        "model.kind": "convolutional",
-        "model.positions": "learned",
-        "model.num_encoder_layers": 6,
-        "model.num_decoder_layers": 6,
-    },
-    "convolutional (ByteNet)": {
-        "model.kind": "bytenet",
-        "model.num_encoder_layers": 10,
-        "model.num_decoder_layers": 10,
-    },
-    "Transformer with experts": {
-        "model.num_encoder_layers": 3,
-        "model.num_decoder_layers": 3,
-        "model.experts": 8,
-        "model.experts_per_token": 2,
-        "model.expert_layers": (2,),
-    },
-}
+def experiments(own: Mapping[str, Any]) -> list[Experiment]:
+    """An experiment per family, all with the same text, vocabulary, batches and floating-point operations.
+
+    Raises UserError if `own` sets an option in which families differ.
+    """
+    families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
+    planned = plan("table2", SHARED_OPTIONS, families, own)
+    return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
+
+
+def _steps(options: Mapping[str, Any]) -> int:
+    """The updates that have the operations of every training here."""
+    shape = {name: value for name, value in options.items() if name.startswith("model.")}
+    model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
+    flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
+    return max(1, round(TABLE2["training_flops"] / flops / options["data.max_tokens"]))
 
 
 class Measured(NamedTuple):
@@ -146,35 +104,13 @@ class Measured(NamedTuple):
     parameters: int
 
 
-def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """An experiment per family, all with the same text, vocabulary, batches and floating-point operations.
-
-    Raises UserError if `own` sets an option in which families differ.
-    """
-    check_not_varied(own, COMPARED_FAMILIES.values())
-    planned = []
-    for name, family in COMPARED_FAMILIES.items():
-        options = {**SHARED_OPTIONS, **family, **own}
-        shape = {option: value for option, value in options.items() if option.startswith("model.")}
-        model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
-        steps = max(
-            1,
-            round(
-                TRAINING_FLOPS / per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) / options["data.max_tokens"]
-            ),
-        )
-        planned.append(Experiment(f"table2/{_slug(name)}", {"train.steps": steps, **options}))
-    return planned
-
-
-def table(own: Mapping[str, Any], folder: Path) -> Table:
+def table(planned: Sequence[Experiment], folder: Path) -> Table:
     """The paper's rows, its arithmetic and that of the models, and the means of the runs in `folder`."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
         cells.append([row.name, *published, *[""] * 5])
-    data: dict[str, Any] = {"published": [row._asdict() for row in PRINTED_RESULTS], "arithmetic": [], "runs": []}
-    notes = []
+    notes, arithmetic = [], []
     for name, training in TRAININGS.items():
         printed, counted = as_printed(training), of_the_model(training)
         notes.append(
@@ -182,8 +118,8 @@ def table(own: Mapping[str, Any], folder: Path) -> Table:
             f"{printed:.2g}; the matrix products of the same training ({training.steps:,} updates of "
             f"{TARGET_TOKENS:,} target tokens) are {counted:.2g}, {counted / printed:.0%} of it."
         )
-        data["arithmetic"].append({"name": name, "as_printed": printed, "of_the_model": counted})
-    runs = {name: results(each, folder) for name, each in zip(COMPARED_FAMILIES, experiments(own), strict=True)}
+        arithmetic.append({"name": name, "as_printed": printed, "of_the_model": counted})
+    runs = {name: results(each, folder) for name, each in zip(COMPARED_FAMILIES, planned, strict=True)}
     measured = {name: _mean(each) for name, each in runs.items()}
     first, trained = measured["Transformer"], sum(map(bool, runs.values()))
     members_of = f"{trained} of {len(runs)} families" if 1 < trained < len(runs) else "all families"
@@ -192,28 +128,17 @@ def table(own: Mapping[str, Any], folder: Path) -> Table:
         f"{members_of}, ensemble of their first seeds": [each[0] for each in runs.values() if each],
     }
     for name, members in ensembles.items():
-        test = own.get("data.test", ())
+        test = planned[0].options.get("data.test", ())
         measured[name] = _ensemble(name, members, folder, test) if len(members) > 1 else None
     cells += [_row(name, row, first) for name, row in measured.items()]
-    for name, each in runs.items():
-        data["runs"] += [{"family": name, **run.as_json()} for run in each]
-    notes.append("The paper prints one figure of FLOPs for both language pairs of the Transformer.")
-    notes.append(
-        "Here: runs of each family on the same text, with the same vocabulary, batches and search, and about "
-        f"{TRAINING_FLOPS:.0e} operations of training. BLEU of the test text, mean and deviation over seeds, and the "
-        "difference to the Transformer. Ensembles: the cost of all members, and the BLEU of the mean of their "
-        "probabilities. – : not yet run."
-    )
-    notes.append(RESOLVED)
-    return Table(
-        "table2",
-        "Table 2: translation, quality and cost",
-        TABLE2_HEADINGS,
-        cells,
-        notes,
-        data,
-        [str(run) for each in runs.values() for run in each],
-    )
+    data = {
+        "published": [row._asdict() for row in PRINTED_RESULTS],
+        "arithmetic": arithmetic,
+        "runs": [{"family": name, **run.as_json()} for name, each in runs.items() for run in each],
+    }
+    notes += [*TABLE2["notes"], RESOLVED]
+    made_by = [run for each in runs.values() for run in each]
+    return Table("table2", TABLE2["title"], TABLE2["headings"], cells, notes, data, made_by)
 
 
 def _row(name: str, row: Measured | None, first: Measured | None) -> list[str]:

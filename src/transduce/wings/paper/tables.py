@@ -1,8 +1,10 @@
-"""A table of results, written as Markdown and as JSON."""
+"""A table of the paper: what it prints and what is trained for it (NAME.toml), and its results (NAME.md, NAME.json)."""
 
 import platform
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +12,16 @@ import torch
 
 from transduce.system.files import to_json, write_text
 from transduce.wings.paper.experiments import revision
+
+
+def definition(name: str) -> dict[str, Any]:
+    """Read NAME.toml of this folder: title, headings and notes of a table, printed rows, and options of trainings."""
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Tables of options by section, as in a recipe -> section.key: value."""
+    return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 
 class Table(NamedTuple):
@@ -21,7 +33,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     data: Any = None  # for JSON
-    runs: Sequence[str] = ()  # the runs behind the figures; not shown on the screen
+    runs: Sequence[object] = ()  # the runs behind the figures; not shown on the screen
     pictures: Sequence[str] = ()  # names of image files in the same folder
 
     def markdown(self) -> str:

@@ -6,7 +6,7 @@ A line holds a tree, several trees side by side, or, for a failed parse, none.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Literal, NamedTuple
 
 from transduce.system.errors import UserError
@@ -15,6 +15,7 @@ from transduce.wings.parsing.evalb import COLLINS, Parameters
 from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
 
 Status = Literal["valid", "error", "skipped"]
+SUMMED = "matched", "gold", "test", "crossing", "words", "tags"  # the counts of rows
 QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
@@ -133,12 +134,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
         errors=sum(row.status == "error" for row in rows),
         skipped=sum(row.status == "skipped" for row in rows),
         valid=len(valid),
-        matched=sum(row.matched for row in valid),
-        gold=sum(row.gold for row in valid),
-        test=sum(row.test for row in valid),
-        crossing=sum(row.crossing for row in valid),
-        words=sum(row.words for row in valid),
-        tags=sum(row.tags for row in valid),
+        **{name: sum(getattr(row, name) for row in valid) for name in SUMMED},
         complete=sum(row.matched == row.gold == row.test for row in valid),
         uncrossed=sum(row.crossing == 0 for row in valid),
         crossed_twice=sum(row.crossing <= 2 for row in valid),
@@ -169,20 +165,13 @@ class _Sentence:
         self.brackets: list[_Bracket] = []  # in order of opening
         self.quotes: list[tuple[int, _Quote]] = []  # with their index among the words
         self.length = 0
-        for tree, _ in parse_trees([line]):
-            self._add(tree, parameters)
-
-    def _add(self, tree: Tree, parameters: Parameters) -> None:
-        around: list[_Bracket] = []
-        stack: list[Tree | None] = [tree]  # None: a bracket closes
-        while stack:
-            node = stack.pop()
+        around: list[_Bracket] = []  # the brackets that are open
+        for node in chain.from_iterable(tree.walk() for tree, _ in parse_trees([line])):
             if node is None:
                 around.pop().end = len(self.words)
             elif node.word is None:
                 around.append(_Bracket(node.label, len(self.words), 0))
                 self.brackets.append(around[-1])
-                stack += [None, *reversed(node.children)]
             else:
                 self.length += node.label not in parameters.deleted_for_length
                 if node.label in parameters.quotes and node.word in QUOTE_WORDS:

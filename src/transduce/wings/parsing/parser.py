@@ -26,13 +26,6 @@ from transduce.wings.parsing.trees import (
 from transduce.wings.parsing.well_formed import WellFormed, kinds_of
 
 
-class Parse(NamedTuple):
-    """The tree of a sentence."""
-
-    tree: Tree | None  # None for a blank line
-    changed: bool | None  # whether the unconstrained search differs; None if not compared
-
-
 class Parser:
     """A model, or an ensemble, trained on linearised trees."""
 
@@ -49,28 +42,20 @@ class Parser:
         self._kinds = kinds_of(pieces, list(symbols.values())).to(engine.device)
         self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
 
-    def parse(self, sentences: Sequence[str], *, compare: bool = False) -> list[Parse]:
-        """Parse sentences whose words are separated by blanks.
+    def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
+        """The tree of each sentence of a stream, whose words are separated by blanks; None for a blank line.
 
-        compare: also search without the constraint, and set `changed`. Raises UserError for a sentence that has too
-        many words for the model's positions.
+        Raises UserError for a sentence that has too many words for the model's positions.
         """
-        parses = list(self.parse_lines(sentences))
-        if not compare:
-            return parses
-        unconstrained = self._unconstrained.translate([marked_words(escaped_words(sentence)) for sentence in sentences])
-        return [
-            parse._replace(changed=marked_tags(linearise(parse.tree) if parse.tree else []) != other.text)
-            for parse, other in zip(parses, unconstrained, strict=True)
-        ]
-
-    def parse_lines(self, lines: Iterable[str]) -> Iterator[Parse]:
-        """Parse a stream of sentences, without comparing."""
         sentences, again = tee(map(escaped_words, lines))
-        for words, translation in zip(
-            sentences, self._constrained.translate_lines(map(marked_words, again)), strict=True
-        ):
-            yield Parse(delinearise(without_marks(translation.text), words) if words else None, None)
+        translations = self._constrained.translate_lines(map(marked_words, again))
+        for words, translation in zip(sentences, translations, strict=True):
+            yield delinearise(without_marks(translation.text), words) if words else None
+
+    def unconstrained(self, sentences: Sequence[str]) -> list[str]:
+        """The target texts that the search finds without the constraint; they need not be trees."""
+        sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
+        return [translation.text for translation in self._unconstrained.translate(sources)]
 
     def _token_filter(self, texts: list[str], limits: list[int]) -> WellFormed:
         sentences = [words_of(text)[1::2] for text in texts]
@@ -95,18 +80,15 @@ class Measured(NamedTuple):
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
     """Parse the sentences of gold trees, with and without the constraint, and score the parses."""
     sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
-    parses = parser.parse(sentences, compare=True)
-    lines = [str(parse.tree or "") for parse in parses]
+    parses = list(parser.parse(sentences))
+    targets = [marked_tags(linearise(parse)) if parse else "" for parse in parses]
+    changed = sum(one != other for one, other in zip(targets, parser.unconstrained(sentences), strict=True))
+    lines, golds = [str(parse or "") for parse in parses], list(map(str, gold))
     agreed = [
-        str(agree_on_punctuation(tree, parse.tree, parameters) if parse.tree else "")
+        str(agree_on_punctuation(tree, parse, parameters) if parse else "")
         for tree, parse in zip(gold, parses, strict=True)
     ]
-    return Measured(
-        lines,
-        score_brackets(map(str, gold), lines, parameters),
-        score_brackets(map(str, gold), agreed, parameters),
-        sum(bool(parse.changed) for parse in parses),
-    )
+    return Measured(lines, score_brackets(golds, lines, parameters), score_brackets(golds, agreed, parameters), changed)
 
 
 def words_of(sentence: str) -> list[str]:

@@ -5,7 +5,7 @@ one line or on several, and its root may have no label: ( (S ...)).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -26,15 +26,18 @@ class Tree(NamedTuple):
     children: tuple["Tree", ...] = ()
     word: str | None = None
 
-    def leaves(self) -> Iterator["Tree"]:
-        """The leaves, from left to right."""
-        stack = [self]
+    def walk(self) -> Iterator["Tree | None"]:
+        """Every node, a parent before its children, from left to right; None where the bracket of a parent closes."""
+        stack: list[Tree | None] = [self]  # trees may be deeper than Python's stack
         while stack:
             node = stack.pop()
-            if node.word is None:
-                stack.extend(reversed(node.children))
-            else:
-                yield node
+            yield node
+            if node is not None and node.word is None:
+                stack += [None, *reversed(node.children)]
+
+    def leaves(self) -> Iterator["Tree"]:
+        """The leaves, from left to right."""
+        return (node for node in self.walk() if node is not None and node.word is not None)
 
     def words(self) -> list[str]:
         """The words, from left to right, with traces."""
@@ -42,18 +45,10 @@ class Tree(NamedTuple):
 
     def __str__(self) -> str:
         """The tree in brackets, on one line."""
-        parts: list[str] = []
-        stack: list[Tree | str] = [self]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, str):
-                parts.append(node)
-            elif node.word is not None:
-                parts.append(f"({node.label} {node.word})")
-            else:
-                parts.append(f"({node.label}")
-                stack.append(")")
-                stack.extend(reversed(node.children))
+        parts = [
+            ")" if node is None else f"({node.label}" if node.word is None else f"({node.label} {node.word})"
+            for node in self.walk()
+        ]
         return " ".join(parts).replace(" )", ")")
 
 
@@ -130,21 +125,17 @@ def simplify(tree: Tree) -> Tree | None:
     NP-SBJ and NP=2 become NP, as in EVALB; tags of words are unchanged (one is -LRB-). A root whose label is in ROOTS
     and that has one child is replaced by the child. A single leaf gets a root.
     """
-    done: list[list[Tree]] = [[]]  # finished children of every open node
-    stack: list[tuple[Tree, bool]] = [(tree, False)]
-    while stack:
-        node, ready = stack.pop()
-        if node.word is not None:
-            if node.label != TRACE:
-                done[-1].append(node)
-        elif not ready:
-            done.append([])
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
-        else:
-            children = done.pop()
+    labels, done = list[str](), [list[Tree]()]  # of every open node: its label, and its finished children
+    for node in tree.walk():
+        if node is None:
+            label, children = labels.pop(), done.pop()
             if children:
-                done[-1].append(Tree(category(node.label), tuple(children)))
+                done[-1].append(Tree(category(label), tuple(children)))
+        elif node.word is None:
+            labels.append(node.label)
+            done.append([])
+        elif node.label != TRACE:
+            done[-1].append(node)
     if not done[0]:
         return None
     root = done[0][0]
@@ -165,43 +156,20 @@ def linearise(tree: Tree) -> list[str]:
 
     As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept. `delinearise` is the inverse.
     """
-    symbols: list[str] = []
-    stack: list[Tree | None] = [tree]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            symbols.append(CLOSE)
-        elif node.word is not None:
-            symbols.append(node.label)
-        else:
-            symbols.append(OPEN + node.label)
-            stack += [None, *reversed(node.children)]
-    return symbols
+    return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
 
 
-def delinearise(symbols: Iterable[str], words: Iterable[str]) -> Tree:
+def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """The tree of these symbols over these words; raises MalformedTreeError if they don't form one."""
-    rest, open_nodes = iter(words), [("", list[Tree]())]
-    for symbol in symbols:
-        if symbol.startswith(OPEN):
-            open_nodes.append((symbol.removeprefix(OPEN), []))
-        elif symbol == CLOSE:
-            if len(open_nodes) == 1:
-                raise MalformedTreeError("a bracket closes that was never opened", 0)
-            label, children = open_nodes.pop()
-            open_nodes[-1][1].append(Tree(label, tuple(children)))
-        else:
-            word = next(rest, None)
-            if word is None:
-                raise MalformedTreeError("there are more tags than words", 0)
-            open_nodes[-1][1].append(Tree(symbol, word=word))
-    if len(open_nodes) > 1:
-        raise MalformedTreeError("a bracket is never closed", 0)
-    if next(rest, None) is not None:
-        raise MalformedTreeError("there are fewer tags than words", 0)
-    if len(open_nodes[0][1]) != 1:
+    surplus = sum(map(_is_tag, symbols)) - len(words)
+    if surplus:
+        raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
+    rest = iter(words)
+    text = " ".join(f"({symbol} {next(rest)})" if _is_tag(symbol) else symbol for symbol in symbols)
+    trees = [tree for tree, _ in parse_trees([text])]
+    if len(trees) != 1:
         raise MalformedTreeError("there is not one root", 0)
-    return open_nodes[0][1][0]
+    return trees[0]
 
 
 def marked_words(words: Iterable[str]) -> str:
@@ -212,9 +180,11 @@ def marked_words(words: Iterable[str]) -> str:
 def marked_tags(symbols: Iterable[str]) -> str:
     """The target text: the symbols, every tag behind its word's mark."""
     index = count()
-    return " ".join(
-        symbol if symbol == CLOSE or symbol.startswith(OPEN) else f"{mark(next(index))} {symbol}" for symbol in symbols
-    )
+    return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
+
+
+def _is_tag(symbol: str) -> bool:
+    return symbol != CLOSE and not symbol.startswith(OPEN)
 
 
 def without_marks(text: str) -> list[str]:

@@ -1,0 +1,126 @@
+"""A corpus prepared, or lines translated, on Ray: workers do a shard at a time, this process does the rest.
+
+The shards lie in a folder beside the output until all are there; the same call, started again, goes on with the missing
+ones. A shard is its number: whoever does it, and however often, writes the same bytes under the same name. So nothing
+is lost or written twice when a worker dies.
+"""
+
+import functools
+import pickle
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from transduce.config.schema import DataConfig
+from transduce.decoding.translator import CHUNK_LINES
+from transduce.preparation.prepared import Prepared
+from transduce.system.errors import UserError
+from transduce.system.journal import say, telling
+from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.wings.cluster import preparing
+from transduce.wings.cluster.ray_cluster import Pool, Task, ray_pool, run_tasks
+from transduce.wings.cluster.shards import Plan, Shard
+from transduce.wings.cluster.translating import (
+    Job,
+    Joined,
+    ShardTranslator,
+    check_input,
+    find,
+    join_translations,
+    plan_translation,
+)
+
+SHARDS_PER_WORKER = 4  # at least, if there is enough to do, so that all workers end at about the same time
+MAX_SHARD_CHUNKS = 4  # of a text: what is translated again when a worker dies
+
+
+def prepare_on_ray(
+    data: DataConfig,
+    out: Path,
+    *,
+    vocab_size: int = 0,
+    vocabulary: Path | None = None,
+    address: str = "",
+    workers: int | None = None,
+) -> Prepared:
+    """Prepare a corpus in the new folder `out`, to the same bytes as `prepare`; only its time differs.
+
+    address: of a cluster, "" for the cores of this machine. Raises UserError as preparing does, if Ray isn't installed,
+    and if the folder of the shards holds another call's.
+    """
+    if out.exists():
+        raise UserError(f"{out} exists already and is never overwritten; choose another name, or remove it.")
+    folder = _shards_of(out)
+    with ray_pool(address, workers, gpus=False) as pool:
+        number = SHARDS_PER_WORKER * pool.size
+        plan = preparing.plan_preparation(data, folder, lambda _: number, vocab_size=vocab_size, vocabulary=vocabulary)
+        say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
+        do_round(folder, plan, preparing.READ_ROUND, preparing.stage_shard, pool)
+        preparing.aggregate_shards(folder, plan)
+        do_round(folder, plan, preparing.ENCODED_ROUND, preparing.encode_shard, pool)
+    prepared = preparing.merge_prepared(folder, plan, out)
+    shutil.rmtree(folder)
+    return prepared
+
+
+def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
+    """A round of all shards that lack it; raises UserError as it does, and for shards that were given up."""
+    missing = preparing.missing(folder, plan, round)
+    done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
+    for _ in telling(done, f"of {len(missing):,} shards {round}"):
+        pass
+
+
+def translate_on_ray(
+    job: Job, input: str, output: Path, *, address: str = "", workers: int | None = None, shards: int = 0
+) -> Joined:
+    """Translate the lines of a file with several models at a time, of one thread or one GPU each.
+
+    address: of a cluster, "" for the cores of this machine. shards: how many; 0: chosen. Raises UserError as
+    translating does, if Ray isn't installed, and if the folder of the shards holds another call's.
+    """
+    folder = _shards_of(output)
+    check_input(input)
+    with ray_pool(address, workers) as pool:
+        plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
+        missing = [shard for shard in plan.all() if not find(folder, plan, shard)]
+        if len(missing) < plan.shards:
+            say(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are there already.")
+        say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
+        translate = functools.partial(_translate, pickle.dumps((job, folder, plan, max(1, pool.cpus))))
+        done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
+        for _ in telling(done, f"of {len(missing):,} shards translated"):
+            pass
+    joined = join_translations(folder, output)
+    shutil.rmtree(folder)
+    return joined
+
+
+def shards_for(lines: int, workers: int) -> int:
+    """How many shards to make of a file: small enough to be done again, enough for all workers."""
+    chunks = max(1, -(-lines // CHUNK_LINES))
+    return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
+
+
+def _shards_of(output: Path) -> Path:
+    return output.parent / f"{output.name}.shards"
+
+
+def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
+    """The missing shards with their lines; the file is read once, as workers become free."""
+    lines, position = without_byte_order_mark(read_lines(input)), 0
+    for shard in missing:
+        [(begin, end)] = plan.cuts(shard)
+        yield shard, (list(islice(lines, begin - position, end - position)),)
+        position = end
+
+
+def _translate(call: bytes, shard: Shard, lines: list[str]) -> None:
+    _translator(call).translate(shard, lines)
+
+
+@functools.lru_cache(maxsize=1)
+def _translator(call: bytes) -> ShardTranslator:
+    """The model of a worker, which loads it once."""
+    return ShardTranslator(*pickle.loads(call))
