@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
-from transduce.model.batch import make_batch
+from transduce.model.seq2seq import make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
 from transduce.wings.demo.phrasebook import Example, stream, tokens

@@ -31,10 +31,9 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Link, TranslationOptions
 from transduce.decoding.words import words
-from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import record_attention
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce import model_folder
-from transduce.model.batch import Batch, Ids, make_batch
 from transduce.model.recording import recording
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Batch, Ids, Seq2Seq, make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import PAD
-from transduce.model.batch import Batch
-from transduce.model.seq2seq import Seq2Seq, State, select, target_log_probs
+from transduce.model.seq2seq import Batch, Seq2Seq, State, select, target_log_probs
 from transduce.system.profiling import count, phase
 
 

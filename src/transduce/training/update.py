@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from transduce.config.schema import TrainConfig
-from transduce.model.batch import Batch
 from transduce.model.recording import recording
+from transduce.model.seq2seq import Batch
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.loss import Sums, balance_loss, smoothed_cross_entropy

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model.transformer import Transformer
+from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from transduce.wings.ct2.engine import SHORTLIST_FILE, max_positions
 from transduce.wings.ct2.shortlist import Shortlist
 

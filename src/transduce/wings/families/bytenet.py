@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import Embedding
+from transduce.model.embedding import Dropout, Embedding
 from transduce.model.seq2seq import Seq2Seq, State
 from transduce.wings.families.convolutional import draw_convolution
 
