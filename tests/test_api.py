@@ -91,7 +91,7 @@ def test_several_folders_are_an_ensemble(result):
 def test_mistakes_are_user_errors(tmp_path):
     with pytest.raises(transduce.UserError, match="There is no model folder"):
         transduce.load(tmp_path / "none")
-    with pytest.raises(transduce.UserError, match="No model to load"):
+    with pytest.raises(transduce.UserError, match="no model to load"):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train({}, tmp_path / "out")

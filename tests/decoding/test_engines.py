@@ -22,7 +22,7 @@ import transduce
 from corpora import reverse_texts, write_texts
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.types import Engine, Request, length_penalty
+from transduce.decoding.types import Engine, Request, Sentences, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe
@@ -271,7 +271,7 @@ def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tm
     assert transduce.load(tmp_path / "model", options).engine.name == "torch"
     said = capfd.readouterr().err
     assert f"there is no {tmp_path / 'model' / 'data'}" in said and "chooses from all pieces" in said
-    with pytest.raises(UserError, match="is learnt from what a model was trained on"):
+    with pytest.raises(UserError, match="is learnt from the data of the training"):
         transduce.load(tmp_path / "model", options, engine="ctranslate2")
 
 
@@ -357,8 +357,8 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
 
 
-def test_an_engine_that_nothing_was_compared_for_is_not_used():
-    check = building._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
+def test_an_engine_that_nothing_was_compared_for_is_not_used(trained):
+    check = building.compare(transduce.load(trained, engine="torch"), Sentences([], [], []), [], [])
     assert check.sentences == 0 and not check.worse <= building.TOLERANCE
 
 

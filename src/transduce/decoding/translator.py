@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY
-from transduce.decoding.scoring import score_pairs
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
@@ -32,7 +31,7 @@ from transduce.decoding.types import (
     Term,
     Translation,
     TranslationOptions,
-    engine_with,
+    length_penalty,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -42,6 +41,8 @@ from transduce.tokens.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
+FEATURE_PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
+Result = TypeVar("Result")
 CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
 
 
@@ -169,8 +170,17 @@ class Translator:
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
         for texts in (sources, targets):
             _check_lines(texts, range(1, len(texts) + 1))
-        alpha, pairs = self.config.length_penalty, (sources, targets)
-        return score_pairs(self.engine, self.tokenizer, *pairs, alpha, self._batches, self._check_lengths)
+        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
+        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
+        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
+        self._check_lengths("Source", source_ids, [i + 1 for i in places])
+        self._check_lengths("Target", target_ids, [i + 1 for i in places])
+        scored = [Scored(0.0, 0, 0.0)] * len(sources)
+        log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
+        for place, ids, log_prob in zip(places, target_ids, log_probs, strict=True):
+            length = len(ids) + 1
+            scored[place] = Scored(log_prob, length, log_prob / length_penalty(length, self.config.length_penalty))
+        return scored
 
     @phase("text")
     def translate_sentences(
@@ -196,12 +206,13 @@ class Translator:
         n_best_lists = self.search(self.engine, distinct, n_best)
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
-        hypotheses = self._distinct(n_best_lists)
-        limits = [self.limit(source) for source in distinct.sources]
-        translations = [self._ranked(*each) for each in zip(hypotheses, limits, strict=True)]
+        ranked = list(self._ranked(distinct, n_best_lists))
+        translations = [translation for translation, _ in ranked]
         if aligner:
-            ranked = [list(each.values()) for each in hypotheses]
-            translations = align(aligner, self.tokenizer, texts, distinct.sources, ranked, translations, self._batches)
+            pairs = zip(distinct.sources, ranked, strict=True)
+            rows = [(source, tokens) for source, (_, hypotheses) in pairs for _, tokens in hypotheses]
+            attention = self.forced(aligner, aligner.attention, [row[0] for row in rows], [row[1] for row in rows])
+            translations = align(self.tokenizer, texts, distinct.sources, ranked, attention)
         translated = dict(zip(texts, translations, strict=True))
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
 
@@ -213,19 +224,31 @@ class Translator:
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
         together = list(self._batches(engine, lengths))
-        requests = [self.request(sentences, batch, constraints) for batch in together]
+        requests = []
+        for batch in together:
+            texts, sources, _ = sentences.select(batch)
+            limits = list(map(self.limit, sources))
+            selector = functools.partial(constraints.selector, batch, limits) if constraints else None
+            requests.append(Request(texts, sources, limits, selector))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = best
         return n_best_lists
 
-    def request(self, sentences: Sentences, batch: Sequence[int], constraints: Constraints | None = None) -> Request:
-        """The request by which an engine searches some of the sentences together."""
-        sources = [sentences.sources[i] for i in batch]
-        limits = list(map(self.limit, sources))
-        selector = functools.partial(constraints.select(batch).selector, limits) if constraints else None
-        return Request([sentences.texts[i] for i in batch], sources, limits, selector)
+    def forced(
+        self,
+        engine: Engine,
+        compute: Callable[[list[list[int]], list[list[int]]], list[Result]],
+        sources: list[list[int]],
+        targets: list[list[int]],
+    ) -> list[Result]:
+        """Forced decoding: what a method of an engine computes for pairs of ids, batched by length."""
+        results: dict[int, Result] = {}
+        for batch in self._batches(engine, [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]):
+            computed = compute([sources[i] for i in batch], [targets[i] for i in batch])
+            results.update(zip(batch, computed, strict=True))
+        return [results[i] for i in range(len(sources))]
 
     def limit(self, source: Sequence[int]) -> int:
         """The longest translation of a source in tokens, EOS not counted."""
@@ -236,30 +259,32 @@ class Translator:
         return batches(lengths, engine.budget(self.config, sum(lengths)))
 
     def engine_for(self, feature: Feature) -> Engine:
-        """The engine, or where it lacks a feature, one for the same model; raises UserError if there is none."""
-        return engine_with(feature, self.engine, self._fallback)
+        """The engine, or where it lacks a feature, the fallback; raises UserError if that lacks it, too."""
+        engine = self.engine
+        if feature not in engine.supports and self._fallback:
+            engine = self._fallback()
+        if feature not in engine.supports:
+            raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
+        return engine
 
-    def _distinct(self, n_best_lists: NBestLists) -> list[dict[str, Hypothesis]]:
-        """Each sentence's hypotheses by their texts: of the same text in other pieces, the most probable."""
+    def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
+        """Each sentence's best translation with the others as alternatives, and the hypotheses that they are.
+
+        Of hypotheses with the same text in other pieces, the most probable counts.
+        """
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
-        by_text: list[dict[str, Hypothesis]] = [{} for _ in n_best_lists]
-        for distinct, hypotheses in zip(by_text, n_best_lists, strict=True):
-            for hypothesis in hypotheses:
+        for source, best in zip(sentences.sources, n_best_lists, strict=True):
+            distinct: dict[str, Hypothesis] = {}
+            for hypothesis in best:
                 distinct.setdefault(next(texts), hypothesis)
-        return by_text
-
-    def _ranked(self, hypotheses: dict[str, Hypothesis], limit: int) -> Translation:
-        """The best of a sentence's hypotheses with the others as its alternatives."""
-        if not hypotheses:
-            raise UserError(
-                "The model's weights are damaged: its probabilities are not numbers. Use another checkpoint."
+            if not distinct:
+                raise UserError("The model's weights are damaged: its probabilities are no numbers. Use another copy.")
+            limit, pieces = self.limit(source), self.tokenizer.target_pieces
+            first, *others = (
+                Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
+                for text, (score, tokens) in distinct.items()
             )
-        pieces = self.tokenizer.target_pieces
-        best, *others = (
-            Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
-            for text, (score, tokens) in hypotheses.items()
-        )
-        return replace(best, alternatives=tuple(others)) if others else best
+            yield replace(first, alternatives=tuple(others)), list(distinct.values())
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
-from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
 if TYPE_CHECKING:  # --help needs this file, and neither torch nor numpy
@@ -143,21 +142,12 @@ class Request(NamedTuple):
     selector: Callable[[int], Selector] | None = None  # makes the selector of a search, from its beam size
 
 
-class Constraints(Protocol):
+class Constraints(NamedTuple):
     """What the translations of some sentences must contain."""
 
-    @property
-    def beams(self) -> Sequence[int]:
-        """The beams that each sentence needs: one without constraints."""
-        ...
-
-    def select(self, sentences: Sequence[int]) -> "Constraints":
-        """Those of some sentences, by their indices."""
-        ...
-
-    def selector(self, limits: Sequence[int], beam_size: int) -> Selector:
-        """What enforces them in a search; limits: the longest translations allowed, EOS not counted."""
-        ...
+    beams: Sequence[int]  # that each sentence needs: 1 without constraints
+    # Makes the selector of a search: from indices of the sentences, their maximum lengths, and the beam size.
+    selector: Callable[[Sequence[int], Sequence[int], int], Selector]
 
 
 class Engine(Protocol):
@@ -182,23 +172,6 @@ class Engine(Protocol):
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """The attention of each pair by which words are aligned; only of an engine that supports "attention"."""
         ...
-
-
-FEATURE_PURPOSES: dict[Feature, str] = {
-    "attention": "align words",
-    "constraints": "obey a glossary",
-    "positions": "search it",
-}
-
-
-def engine_with(feature: Feature, engine: Engine, fallback: Callable[[], Engine] | None) -> Engine:
-    """The engine if it supports a feature, else the fallback; raises UserError if neither does."""
-    if feature in engine.supports:
-        return engine
-    other = fallback() if fallback else engine
-    if feature not in other.supports:
-        raise UserError(f"{other.name} can't {FEATURE_PURPOSES[feature]} with this model.")
-    return other
 
 
 class Refusal(NamedTuple):

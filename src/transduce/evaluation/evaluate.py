@@ -38,7 +38,7 @@ def evaluate(
     tokenisation and for what is too long.
     """
     check_tokenisation(tokenize)
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     measured = _perplexity(translator.score(sources, references), references)

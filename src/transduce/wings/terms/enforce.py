@@ -1,34 +1,13 @@
 """A glossary enforced: sentences whose translations lack a term are searched again, with constraints."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Hypothesis, NBestLists, Selector, Sentences, Term
+from transduce.decoding.types import Constraints, Hypothesis, NBestLists, Sentences, Term
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import ConstraintSelector
-from transduce.wings.terms.glossary import Constraint, Glossary, WordBoundaries, contains, segment, word_boundaries
-
-
-class TermConstraints(NamedTuple):
-    """What the translations of some sentences must contain (see `decoding.types.Constraints`)."""
-
-    constraints: list[list[Constraint]]  # of each sentence
-    boundaries: WordBoundaries
-
-    @property
-    def beams(self) -> list[int]:
-        """One for each token of a sentence's terms, and one for what it has without them."""
-        return [1 + sum(len(each.segmentations[0]) for each in sentence) for sentence in self.constraints]
-
-    def select(self, sentences: Sequence[int]) -> Self:
-        """Those of some sentences."""
-        return self._replace(constraints=[self.constraints[i] for i in sentences])
-
-    def selector(self, limits: Sequence[int], beam_size: int) -> Selector:
-        """What enforces them in a search."""
-        return ConstraintSelector(self.constraints, self.boundaries, limits, beam_size)
+from transduce.wings.terms.glossary import Glossary, contains, segment, word_boundaries
 
 
 def enforce(
@@ -48,16 +27,21 @@ def enforce(
     if not lacking:
         return n_best_lists
     constraints = [[segment(tokenizer, target) for target in targets[i]] for i in lacking]
-    for i, each in zip(lacking, constraints, strict=True):
-        if sum(len(term.segmentations[0]) for term in each) > translator.limit(sentences.sources[i]):
+    # One beam for each token of a sentence's terms, and one for what it has without them.
+    beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints]
+    for i, beam in zip(lacking, beams, strict=True):
+        if beam - 1 > translator.limit(sentences.sources[i]):
             raise UserError(
                 f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) are longer than its "
                 "translation may be; give shorter terms, or raise decode.max_extra_tokens."
             )
+    boundaries = word_boundaries(tokenizer)
+
+    def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
+        return ConstraintSelector([constraints[i] for i in indices], boundaries, limits, beam_size)
+
     engine = translator.engine_for("constraints")
-    enforced = translator.search(
-        engine, sentences.select(lacking), n_best, TermConstraints(constraints, word_boundaries(tokenizer))
-    )
+    enforced = translator.search(engine, sentences.select(lacking), n_best, Constraints(beams, selector))
     merged = {i: _merged(complete[i], each, n_best) for i, each in zip(lacking, enforced, strict=True)}
     return [merged.get(i, each) for i, each in enumerate(n_best_lists)]
 
