@@ -724,7 +724,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
     "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is the file that is read",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
-    "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'; sacreBLEU has none, ",
+    "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one.",
     "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a trained model",
     "evaluate --hypothesis test.tgt": "With --hypothesis give one more file, the REFERENCE, not 0.",
