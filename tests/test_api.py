@@ -67,7 +67,7 @@ def test_a_loaded_model_translates_lists_of_texts(result):
     assert len(translations) == 6 and translations[-1].text == ""
     assert all(translation.score < 0 for translation in translations[:5])
     assert transduce.load(str(result.folder)).translate(sources) == translations
-    with pytest.raises(TypeError, match="a list of texts is expected"):
+    with pytest.raises(TypeError, match="Give a list of texts"):
         translator.translate("ka lo")
 
 

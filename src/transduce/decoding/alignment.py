@@ -3,7 +3,7 @@
 Dimensions: s = source pieces, t = target pieces.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,16 +23,17 @@ LINK_SHARE = 1 / 3  # of a target word's attention to source words: what makes a
 def align(
     tokenizer: "Tokenizer",
     texts: Sequence[str],
-    sources: Sequence[Sequence[int]],
+    sources: Sequence[list[int]],
     ranked: Sequence[tuple[Translation, Sequence[Hypothesis]]],
-    attention: Iterable[NDArray[np.float32]],
+    attention: Callable[[list[list[int]], list[list[int]]], Iterable[NDArray[np.float32]]],
 ) -> list[Translation]:
     """Add links to the translations of texts and to their alternatives.
 
     sources: the ids of the texts. ranked: each translation, and the hypotheses that it and its alternatives are.
-    attention: of each hypothesis.
+    attention: computes the attention of each pair of source and target ids.
     """
-    aligned, weights = [], iter(attention)
+    rows = [(ids, tokens) for ids, (_, found) in zip(sources, ranked, strict=True) for _, tokens in found]
+    aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
     for text, source, (best, hypotheses) in zip(texts, sources, ranked, strict=True):
         spans = tokenizer.source_spans(text, source)
         source_words, links = words(text, starts(spans)), []

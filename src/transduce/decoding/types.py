@@ -27,6 +27,7 @@ CUT = "cut"  # flag: the translation reached the length limit, where it was made
 # What only some engines can do. attention: say where in the source a token looked. constraints: obey the selector of a
 # request. positions: search texts of any length that the model knows.
 Feature = Literal["attention", "constraints", "positions"]
+FEATURE_PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
 
 
 class Term(NamedTuple):

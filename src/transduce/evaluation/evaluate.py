@@ -73,7 +73,7 @@ def validation(
         if not pairs:
             return None
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
-        measured = _perplexity(translator.score_sentences(sources, references), references)
+        measured = _perplexity(translator.score(sources, references, masked=True), references)
         if config.data.symbols:
             return Validation(measured.per_token, None)
         outputs = [translation.text for translation in translator.translate_sentences(sources[first])]

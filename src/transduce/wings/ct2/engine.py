@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
-from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request, length_penalty
+from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, verify
 from transduce.system.journal import say
@@ -203,7 +203,8 @@ class CTranslate2Engine:
                 log_probs[i][pieces] = log_prob
         n_best_lists: NBestLists = []
         for each in log_probs:
-            scores = {pieces: value / length_penalty(len(pieces) + 1, alpha) for pieces, value in each.items()}
+            # That of decoding.types.length_penalty, with the end counted.
+            scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in each.items()}
             best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
             n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
         return n_best_lists
