@@ -252,7 +252,7 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
 def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd):
     sources = reverse_texts(40, seed=3)[0]
     free = transduce.load(trained, engine="ctranslate2")
-    monkeypatch.setattr(shortlist, "COMMON", 20)
+    monkeypatch.setattr(shortlist, "COMMON_PIECES", 20)
     for _ in range(2):
         bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
     assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
