@@ -32,7 +32,7 @@ LIGHT_MARKUP = r"""
     | \[\#?[\w*-]++\]_                               # a footnote
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
-PLAIN_TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:\s(?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
+PLAIN_TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
 STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")

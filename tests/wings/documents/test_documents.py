@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polib
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -584,6 +584,7 @@ def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> N
 
 
 @given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
+@example("a<a\n>", "plain")  # a tag on two lines is no tag in plain text
 def test_no_sentence_holds_a_line_break(text: str, kind: TextKind) -> None:
     assert not any("\n" in sentence or not sentence.strip() for sentence in Plan([text], "en", kinds=[kind]).sentences)
 

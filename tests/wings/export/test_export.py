@@ -234,7 +234,7 @@ def test_what_is_not_exact_is_judged_by_bleu(models):
         parity.check_parity(model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False)
     gone = [pair._replace(origin=Origin(PHRASEBOOK, 1)) for pair in pairs]
     other = model._replace(config=replace(model.config, data=replace(model.config.data, target="fr")))
-    with pytest.raises(UserError, match="give sentences with their translations by --valid"):
+    with pytest.raises(UserError, match="Name a validation text with its translations"):
         parity.check_parity(other, gone, says(ours), exact=False)
 
 
@@ -347,7 +347,7 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
     assert status == 0 and len(said.split("\n")) == 4, error
     with pytest.raises(UserError, match="has an engine of its own"):
         transduce.load(tmp_path / "out", engine="int8")
-    with pytest.raises(UserError, match="out holds ONNX graphs, which have an engine of their own"):
+    with pytest.raises(UserError, match="is an export, which has an engine of its own"):
         transduce.load([models("dot"), tmp_path / "out"])
     status, said, error = run(capsys, "score", tmp_path / "out", *2 * [tmp_path / "texts"])
     assert status == 0 and len(said.split("\n")) == 4, error
