@@ -42,7 +42,7 @@ def test_a_piece_of_both_sides_may_go_over_as_it_is(mixture):
 
 @pytest.mark.parametrize(("name", "value"), [("ENOUGH_OCCURRENCES", 5), ("MAX_MEETINGS", 1500)])
 def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, value):
-    monkeypatch.setattr(shortlist, "BLOCK_PAIRS", 10)
+    monkeypatch.setattr(shortlist, "READ_BLOCK_PAIRS", 10)
     every = len(list(shortlist._pairs(mixture, SIZE)))
     monkeypatch.setattr(shortlist, name, value)
     assert every == 400 and 10 <= len(list(shortlist._pairs(mixture, SIZE))) < 200

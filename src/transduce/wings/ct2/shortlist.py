@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
 
-MAX_READ_PAIRS, BLOCK_PAIRS = 2_000_000, 4_000  # pairs to look at, in all and at a time
+MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to look at, in all and at a time
 ENOUGH_OCCURRENCES = 200  # of a source piece: later pairs are not needed for it
 MAX_SIDE_TOKENS = 100  # longer pairs are skipped, because every source token meets every target token
 MAX_MEETINGS = 12_000_000  # of a source token and a target token, each about 50 bytes
@@ -65,9 +65,11 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
     """Pairs with a source piece that was not seen often enough, from blocks all over the corpus."""
     seen, meetings = np.zeros(source_size, np.int64), 0
-    blocks = np.random.default_rng(1).permutation(-(-len(mixture) // BLOCK_PAIRS))[: MAX_READ_PAIRS // BLOCK_PAIRS]
-    for start in (blocks * BLOCK_PAIRS).tolist():
-        pairs = np.arange(start, min(start + BLOCK_PAIRS, len(mixture)))
+    blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
+        : MAX_READ_PAIRS // READ_BLOCK_PAIRS
+    ]
+    for start in (blocks * READ_BLOCK_PAIRS).tolist():
+        pairs = np.arange(start, min(start + READ_BLOCK_PAIRS, len(mixture)))
         source_lengths, target_lengths = mixture.lengths(pairs)
         shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
         pairs = pairs[(shorter > 0) & (longer <= MAX_SIDE_TOKENS)]
