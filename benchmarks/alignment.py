@@ -19,7 +19,7 @@ from phrasebook import Example, stream, tokens
 from transduce import model_folder
 from transduce.decoding import alignment
 from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
-from transduce.model.batch import make_batch
+from transduce.model.seq2seq import make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
 
@@ -79,7 +79,7 @@ def measure(
             sides.append((positions(text), spans))
         (read, source_spans), (written, target_spans) = sides
         inner = weights[later : later + len(target_spans), : len(source_spans)]
-        links = alignment.link_words(inner, read, source_spans, written, target_spans, share)
+        links = alignment.find_links(inner, read, source_spans, written, target_spans, share)
         known = {(read.index(link.source), written.index(link.target)) for link in links}
         hits += len(known & set(example.alignment))
         given, gold = given + len(known), gold + len(example.alignment)

@@ -13,7 +13,7 @@ import time
 import torch
 
 from transduce.config.schema import ModelConfig
-from transduce.model.layers import FeedForward
+from transduce.model.transformer import FeedForward
 from transduce.wings.families.experts import Experts
 
 D_MODEL, D_FF, TOKENS, REPEATS = 256, 1024, 4096, 15

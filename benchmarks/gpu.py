@@ -28,8 +28,8 @@ from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model.arithmetic import ceiling, per_target_token
-from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
+from transduce.model.seq2seq import Batch, make_batch
 from transduce.tokens.batching import micro_batches
 from transduce.training.update import make_optimizer, update
 from transduce.wings.paper.table3 import BASE, BIG

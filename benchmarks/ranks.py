@@ -22,8 +22,8 @@ import torch
 
 from training import BUDGET, WARM, options, parser_of
 from transduce.config.parse import configure
-from transduce.model.batch import make_batch
 from transduce.model.build import build
+from transduce.model.seq2seq import make_batch
 from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.training.distributed import init_distributed, scatter_weights, wrap

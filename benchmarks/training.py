@@ -104,7 +104,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def write_batches(data: Path, file: Path) -> None:
     """The first batches of an epoch, as the peer can read them."""
-    from transduce.model.batch import make_batch
+    from transduce.model.seq2seq import make_batch
     from transduce.preparation.prepared import open_prepared
 
     mixture, arrays = open_prepared(data).mixture, {}
@@ -148,8 +148,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def transduce_learner(shape: str, float32: bool) -> Learn:
     from transduce.config.parse import configure
-    from transduce.model.batch import Batch
     from transduce.model.build import build
+    from transduce.model.seq2seq import Batch
     from transduce.system.machine import keep_few_kernels, keep_memory
     from transduce.training.update import make_optimizer, update
 

@@ -2,7 +2,7 @@
 
 These are the files of docs/, CONTRIBUTING.md and CHANGELOG.md, and what is generated from the code: the help of every
 command, the table of options, and a page of the Python API for each folder of the package. A page marks the places:
-`<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.layers.Residual -->`.
+`<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.transformer.Residual -->`.
 """
 
 import argparse

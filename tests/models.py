@@ -9,9 +9,8 @@ import torch
 from corpora import reverse_texts
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.update import smoothed_cross_entropy
 

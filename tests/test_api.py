@@ -67,7 +67,7 @@ def test_a_loaded_model_translates_lists_of_texts(result):
     assert len(translations) == 6 and translations[-1].text == ""
     assert all(translation.score < 0 for translation in translations[:5])
     assert transduce.load(str(result.folder)).translate(sources) == translations
-    with pytest.raises(TypeError, match="a list of texts is expected"):
+    with pytest.raises(TypeError, match="Give a list of texts"):
         translator.translate("ka lo")
 
 
@@ -91,7 +91,7 @@ def test_several_folders_are_an_ensemble(result):
 def test_mistakes_are_user_errors(tmp_path):
     with pytest.raises(transduce.UserError, match="There is no model folder"):
         transduce.load(tmp_path / "none")
-    with pytest.raises(transduce.UserError, match="No model to load"):
+    with pytest.raises(transduce.UserError, match="no model to load"):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train({}, tmp_path / "out")

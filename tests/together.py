@@ -17,8 +17,8 @@ from torch import Tensor
 
 from corpora import reverse_rows
 from transduce.config.schema import ModelConfig, TrainConfig
-from transduce.model.batch import Batch, make_batch
 from transduce.model.build import build
+from transduce.model.seq2seq import Batch, make_batch
 from transduce.system.errors import UserError
 from transduce.training.distributed import Ranks, full_tensor, init_distributed, scatter_weights, wrap
 from transduce.training.update import update

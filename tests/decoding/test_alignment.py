@@ -17,7 +17,7 @@ from command_line import run
 from transduce import model_folder
 from transduce.config.families import FAMILIES
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.alignment import LINK_SHARE, find_links
+from transduce.decoding.alignment import LINK_SHARE, find_links, starts
 from transduce.decoding.alignment_layer import (
     ALIGNMENT_LAYER,
     alignment_layer,
@@ -31,10 +31,9 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Link, TranslationOptions
 from transduce.decoding.words import words
-from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import record_attention
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
@@ -130,17 +129,13 @@ def test_a_character_in_bytes_stands_at_its_last_byte():
     assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [(0, 1), (1, 2), (2, 3), (3, 4)]  # bytes of no character
 
 
-def begins(spans: list[tuple[int, int]]) -> set[int]:
-    return {begin for begin, _ in spans}
-
-
 # -- words ------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=200)
 @given(text=texts)
 def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text):
-    found = words(text, begins(tokenizer.source.spans_in(text, tokenizer.encode_source([text])[0])))
+    found = words(text, starts(tokenizer.source.spans_in(text, tokenizer.encode_source([text])[0])))
     places = [place for begin, end in found for place in range(begin, end)]
     assert places == sorted(set(places))
     assert not any(text[begin:end].isspace() for begin, end in found)
@@ -168,22 +163,27 @@ def test_words_by_hand(text, expected):
 def test_where_there_are_no_spaces_a_word_is_a_piece():
     text = "漢字かなABC語。"
     spans = [(0, 2), (2, 4), (4, 7), (7, 8), (8, 9)]
-    assert [text[b:e] for b, e in words(text, begins(spans))] == ["漢字", "かな", "ABC", "語", "。"]
+    assert [text[b:e] for b, e in words(text, starts(spans))] == ["漢字", "かな", "ABC", "語", "。"]
     assert [text[b:e] for b, e in words("漢字", {0, 1})] == ["漢", "字"]
 
 
 # -- links ------------------------------------------------------------------------------------------------
 
 
+def links_of(weights, source: str, source_spans, target: str, target_spans) -> tuple[Link, ...]:
+    source_words, target_words = words(source, starts(source_spans)), words(target, starts(target_spans))
+    return find_links(weights, source_words, source_spans, target_words, target_spans)
+
+
 def test_links_by_hand():
     # Three source pieces, of which two are one word; two target words, the second of two pieces.
     source, target = "ab cd", "x yz"
     weights = np.array([[0.1, 0.2, 0.5], [0.6, 0.2, 0.1], [0.5, 0.3, 0.1]])
-    links = find_links(weights, source, [(0, 1), (1, 2), (2, 5)], target, [(0, 1), (1, 3), (3, 4)])
+    links = links_of(weights, source, [(0, 1), (1, 2), (2, 5)], target, [(0, 1), (1, 3), (3, 4)])
     assert links == (Link((0, 2), (0, 1), 0.3), Link((3, 5), (0, 1), 0.5), Link((0, 2), (2, 4), 0.8))
     assert 0.3 / 0.8 > LINK_SHARE > 0.1 / 0.9
-    assert find_links(np.zeros((1, 1)), "a", [(0, 1)], "b", [(0, 1)]) == ()
-    assert find_links(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
+    assert links_of(np.zeros((1, 1)), "a", [(0, 1)], "b", [(0, 1)]) == ()
+    assert links_of(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -202,7 +202,7 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
     assert list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
     for text, best in zip(texts, found, strict=True):
         for translation in (best, *best.alternatives):
-            source_words = words(text, begins(bpe.source.spans_in(text, bpe.encode_source([text])[0])))
+            source_words = words(text, starts(bpe.source.spans_in(text, bpe.encode_source([text])[0])))
             linked = Counter(link.target for link in translation.links)
             assert {link.source for link in translation.links} <= set(source_words)
             assert all(0 <= link.weight <= 1.0001 for link in translation.links)

@@ -22,7 +22,7 @@ import transduce
 from corpora import reverse_texts, write_texts
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.types import Engine, Request, length_penalty
+from transduce.decoding.types import Engine, Request, Sentences, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe
@@ -252,7 +252,7 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
 def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd):
     sources = reverse_texts(40, seed=3)[0]
     free = transduce.load(trained, engine="ctranslate2")
-    monkeypatch.setattr(shortlist, "COMMON", 20)
+    monkeypatch.setattr(shortlist, "COMMON_PIECES", 20)
     for _ in range(2):
         bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
     assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
@@ -271,7 +271,7 @@ def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tm
     assert transduce.load(tmp_path / "model", options).engine.name == "torch"
     said = capfd.readouterr().err
     assert f"there is no {tmp_path / 'model' / 'data'}" in said and "chooses from all pieces" in said
-    with pytest.raises(UserError, match="is learnt from what a model was trained on"):
+    with pytest.raises(UserError, match="is learnt from the data of the training"):
         transduce.load(tmp_path / "model", options, engine="ctranslate2")
 
 
@@ -357,8 +357,8 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
 
 
-def test_an_engine_that_nothing_was_compared_for_is_not_used():
-    check = building._compare(TorchEngine([lively(SMALL)]), DecodeConfig(), [], [], [])
+def test_an_engine_that_nothing_was_compared_for_is_not_used(trained):
+    check = building.compare(transduce.load(trained, engine="torch"), Sentences([], [], []), [], [])
     assert check.sentences == 0 and not check.worse <= building.TOLERANCE
 
 

@@ -13,9 +13,8 @@ from transduce.decoding import beam
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.decoding.types import Hypothesis, length_penalty
-from transduce.model.batch import make_batch, source_tensor
 from transduce.model.build import build
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
 
 ALPHAS = [-0.5, 0.0, 0.6, 1.0]
 every_alpha = pytest.mark.parametrize("alpha", ALPHAS)

@@ -17,9 +17,8 @@ from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
 from transduce.decoding.types import BLANK_TRANSLATION, CUT, Scored, TranslationOptions
-from transduce.model.batch import make_batch
 from transduce.model.build import build
-from transduce.model.seq2seq import Seq2Seq, target_log_probs
+from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert

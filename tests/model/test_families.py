@@ -15,9 +15,9 @@ import transduce
 from command_line import run
 from corpora import reverse_rows, reverse_texts, write_texts
 from transduce.config.parse import configure, parse_assignments
-from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording
+from transduce.model.seq2seq import make_batch
 from transduce.training.update import balance_loss, forward
 from transduce.wings.families.experts import Experts
 

@@ -17,14 +17,12 @@ from transduce.model.attention import (
     causal_mask,
     dot_products,
 )
-from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, load_weights
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoids
-from transduce.model.layers import FeedForward
-from transduce.model.recording import active, recording
+from transduce.model.embedding import Dropout, Embedding, LearnedPositions, SinusoidalPositions, sinusoids
+from transduce.model.recording import attention_record, recording, routing_record
 from transduce.model.restricted import attend_nearby, window_mask
-from transduce.model.seq2seq import Seq2Seq, select
+from transduce.model.seq2seq import Seq2Seq, make_batch, select
+from transduce.model.transformer import FeedForward
 from transduce.system.errors import UserError
 
 SMALL = ModelConfig(
@@ -383,7 +381,7 @@ def test_recording_changes_nothing_and_its_weights_are_distributions(kind):
     model, expected = tiny(kind), tiny(kind)(SRC, TGT)
     with recording() as record:
         close(model(SRC, TGT), expected)
-    assert active() is None
+    assert attention_record.get() is routing_record.get() is None
     uses = {"transformer": len(model.encoder) + 2 * len(model.decoder), "recurrent": TGT.size(1), "bytenet": 0}
     assert len(record.attention) == uses.get(KINDS[kind].kind, len(model.decoder))
     for kept in record.attention:

@@ -27,8 +27,8 @@ def mixture(tmp_path):
 
 
 def test_the_translation_of_a_piece_is_found(mixture, monkeypatch):
-    monkeypatch.setattr(shortlist, "COMMON", 1)
-    monkeypatch.setattr(shortlist, "BEST", 1)
+    monkeypatch.setattr(shortlist, "COMMON_PIECES", 1)
+    monkeypatch.setattr(shortlist, "MAX_CANDIDATES", 1)
     found = learn(mixture, SIZE, joint=False)
     assert found.common == [EVERYWHERE]
     taught = [piece for piece in range(SIZE) if found.pieces[piece]]
@@ -40,9 +40,9 @@ def test_a_piece_of_both_sides_may_go_over_as_it_is(mixture):
     assert all(piece in each for piece, each in enumerate(learn(mixture, SIZE, joint=True).pieces))
 
 
-@pytest.mark.parametrize(("name", "value"), [("ENOUGH", 5), ("MOST", 1500)])
+@pytest.mark.parametrize(("name", "value"), [("ENOUGH_OCCURRENCES", 5), ("MAX_MEETINGS", 1500)])
 def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, value):
-    monkeypatch.setattr(shortlist, "BLOCK", 10)
+    monkeypatch.setattr(shortlist, "READ_BLOCK_PAIRS", 10)
     every = len(list(shortlist._pairs(mixture, SIZE)))
     monkeypatch.setattr(shortlist, name, value)
     assert every == 400 and 10 <= len(list(shortlist._pairs(mixture, SIZE))) < 200

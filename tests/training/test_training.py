@@ -22,9 +22,8 @@ from transduce.config.schema import PAD, ModelConfig, RunConfig, TrainConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper
 from transduce.evaluation.perplexity import Validation
-from transduce.model.batch import Batch, make_batch, source_tensor
 from transduce.model.build import build
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Batch, Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import checkpoints_in, step_of
 from transduce.system.errors import UserError
 from transduce.system.files import verify

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.decoding.types import Engine, Hypothesis, Link, Translation
+from transduce.decoding.types import Hypothesis, Link, Translation
 from transduce.decoding.words import words
 from transduce.tokens.spans import Span
 
@@ -21,56 +21,37 @@ LINK_SHARE = 1 / 3  # of a target word's attention to source words: what makes a
 
 
 def align(
-    engine: Engine,
     tokenizer: "Tokenizer",
     texts: Sequence[str],
-    sources: Sequence[Sequence[int]],
-    hypotheses: Sequence[Sequence[Hypothesis]],
-    translations: Sequence[Translation],
-    batched: Callable[[Engine, list[int]], Iterable[list[int]]],
+    sources: Sequence[list[int]],
+    ranked: Sequence[tuple[Translation, Sequence[Hypothesis]]],
+    attention: Callable[[list[list[int]], list[list[int]]], Iterable[NDArray[np.float32]]],
 ) -> list[Translation]:
-    """The translations and their alternatives, with links; hypotheses: those of each sentence, in the same order.
+    """Add links to the translations of texts and to their alternatives.
 
-    batched: the indices of pairs with these lengths, in batches for an engine.
+    sources: the ids of the texts. ranked: each translation, and the hypotheses that it and its alternatives are.
+    attention: computes the attention of each pair of source and target ids.
     """
-    rows = [(i, hypothesis.tokens) for i, ranked in enumerate(hypotheses) for hypothesis in ranked]
-    weights: dict[int, NDArray[np.float32]] = {}
-    for batch in batched(engine, [max(len(sources[i]), len(tokens)) + 1 for i, tokens in rows]):
-        pairs = [rows[row] for row in batch]
-        attention = engine.attention([sources[i] for i, _ in pairs], [tokens for _, tokens in pairs])
-        weights.update(zip(batch, attention, strict=True))
-    spans = [tokenizer.source.spans_in(*pair) for pair in zip(texts, sources, strict=True)]
-    order = iter(range(len(rows)))
+    rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
+    aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
+    for text, source, (best, hypotheses) in zip(texts, sources, ranked, strict=True):
+        spans = tokenizer.source.spans_in(text, source)
+        source_words, links = words(text, starts(spans)), []
+        for translation, hypothesis in zip((best, *best.alternatives), hypotheses, strict=True):
+            target_spans = tokenizer.target.spans(hypothesis.tokens)
+            target_words = words(translation.text, starts(target_spans))
+            links.append(find_links(next(weights), source_words, spans, target_words, target_spans))
+        others = (replace(each, links=its) for each, its in zip(best.alternatives, links[1:], strict=True))
+        aligned.append(replace(best, links=links[0], alternatives=tuple(others)))
+    return aligned
 
-    def linked(translation: Translation) -> Translation:
-        row = next(order)
-        i, tokens = rows[row]
-        target_spans = tokenizer.target.spans(tokens)
-        return replace(translation, links=find_links(weights[row], texts[i], spans[i], translation.text, target_spans))
 
-    return [replace(linked(best), alternatives=tuple(map(linked, best.alternatives))) for best in translations]
+def starts(spans: Sequence[Span]) -> set[int]:
+    """Where pieces begin: in scripts without spaces each piece is a word."""
+    return {begin for begin, _ in spans}
 
 
 def find_links(
-    weights: NDArray[np.floating],
-    source: str,
-    source_spans: Sequence[Span],
-    target: str,
-    target_spans: Sequence[Span],
-) -> tuple[Link, ...]:
-    """Link each word of the translation to the source words that it attended to most, in the order of the translation.
-
-    weights (t, s): the attention of each piece when it was predicted. What is missing from 1 went to EOS and to spaces.
-    A word without attention to words has no link.
-    """
-    # In scripts without spaces each piece is a word.
-    source_words, target_words = (
-        words(text, {begin for begin, _ in spans}) for text, spans in ((source, source_spans), (target, target_spans))
-    )
-    return link_words(weights, source_words, source_spans, target_words, target_spans)
-
-
-def link_words(
     weights: NDArray[np.floating],
     source: Sequence[Span],
     source_spans: Sequence[Span],
@@ -78,7 +59,11 @@ def link_words(
     target_spans: Sequence[Span],
     share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """The same for these words; share: as LINK_SHARE."""
+    """Link each word of the translation to the source words that it attended to most, in the order of the translation.
+
+    weights (t, s): the attention of each piece when it was predicted. What is missing from 1 went to EOS and to spaces.
+    source, target: the words. share: as LINK_SHARE. A word without attention to words has no link.
+    """
     if not source or not target:
         return ()
     in_source, in_target = _shares(source, source_spans), _shares(target, target_spans)

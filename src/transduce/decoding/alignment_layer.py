@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce import model_folder
-from transduce.model.batch import Batch, Ids, make_batch
 from transduce.model.recording import recording
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Batch, Ids, Seq2Seq, make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
@@ -75,20 +74,20 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
     """Of each layer, how often which (source, target) pieces are linked; pairs too long for the model are left out."""
-    device = next(model.parameters()).device
-    positions = model.max_positions or math.inf
-    fitting = [i for i in range(len(sources)) if len(sources[i]) and max(len(sources[i]), len(targets[i])) < positions]
-    fitting.sort(key=lambda i: len(targets[i]))
+    device, positions = next(model.parameters()).device, model.max_positions or math.inf
+    pairs = zip(sources, targets, strict=True)
+    fitting = sorted(
+        (pair for pair in pairs if len(pair[0]) and max(map(len, pair)) < positions), key=lambda p: len(p[1])
+    )
     counts: list[Counter[tuple[int, int]]] = []
     for start in range(0, len(fitting), BATCH_SENTENCES):
-        indices = fitting[start : start + BATCH_SENTENCES]
-        batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices])
-        layers = source_attention(model, batch.to(device))
+        batch = fitting[start : start + BATCH_SENTENCES]
+        layers = source_attention(model, make_batch(*zip(*batch, strict=True)).to(device))
         counts = counts or [Counter() for _ in layers]
         for links, weights in zip(counts, layers, strict=True):
-            for i, attention in zip(indices, weights, strict=True):
-                best = attention[: len(targets[i]), : len(sources[i])].argmax(dim=-1).tolist()
-                links.update((int(sources[i][s]), int(t)) for s, t in zip(best, targets[i], strict=True))
+            for (source, target), attention in zip(batch, weights, strict=True):
+                best = attention[: len(target), : len(source)].argmax(dim=-1).tolist()
+                links.update((int(source[s]), int(t)) for s, t in zip(best, target, strict=True))
     return counts
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig, RunConfig, flatten
-from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORTS, EngineName
+from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.errors import UserError
@@ -42,42 +42,36 @@ def load(
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
-        raise UserError("No model to load: give the folder of one, or of several for an ensemble.")
-    model = _describe(paths, options or {}, engine)
+        raise UserError("There is no model to load. Give the folder of a model, or of several for an ensemble.")
+    if engine not in ("auto", *ENGINES):
+        raise UserError(f"There is no engine '{engine}'. Choose auto, {', '.join(ENGINES)}.")
+    export = next(filter(None, map(export_engine, paths)), None)
+    if export and (len(paths) > 1 or engine != "auto"):
+        raise UserError(
+            "An export has an engine of its own and can't be part of an ensemble. Give its folder alone, without an "
+            "engine, or give model folders."
+        )
+    model = _describe(paths, options or {}, is_export=bool(export))
     model = model._replace(device=device, threads=threads, required=engine != "auto")
-    if export := export_engine(paths[0]):
-        names: Sequence[str] = [export]
-    else:
-        names = AUTOMATIC if engine == "auto" else [engine]
-    for name in names:
-        opened: Engine | Refusal = resolve_name(ENGINES[name])(model)
+    for name in AUTOMATIC if engine == "auto" else [engine]:
+        opened: Engine | Refusal = resolve_name(export or ENGINES[name])(model)
         if not isinstance(opened, Refusal):
             break
     if isinstance(opened, Refusal):
         raise UserError(f"{paths[0]} can't have the engine {name}: {opened.reason}.")
-    if model.config.decode.shortlist and name in ("torch", "int8"):
+    is_own = not export and name != "ctranslate2"
+    data, decode = model.config.data, model.config.decode
+    if decode.shortlist and is_own:
         say("decode.shortlist is for the engine ctranslate2; our own search chooses from all pieces.")
-    fallback = None if export else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
-    data = model.config.data
+    fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
     return Translator(
-        opened,
-        model.tokenizer,
-        model.config.decode,
-        fallback=fallback if name == "ctranslate2" else None,
-        language=data.source,
-        max_length=data.max_length,
+        opened, model.tokenizer, decode, fallback=fallback, language=data.source, max_length=data.max_length
     )
 
 
-def _describe(paths: list[Path], options: Mapping[str, Any], engine: EngineName) -> ModelToOpen:
+def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """What engines need to know of a model, an ensemble or an export; raises UserError as `load` does."""
-    exports = [path for path in paths if export_engine(path)]
-    if exports and (len(paths) > 1 or engine != "auto"):
-        raise UserError(
-            f"{exports[0]} is an export, which has an engine of its own and no ensembles: give this folder alone, and "
-            "no engine."
-        )
-    if exports:
+    if is_export:
         verify(paths[0], but=model_folder.CARD)
         config, descriptions = model_folder.read_config(paths[0]), []
     else:
@@ -88,51 +82,47 @@ def _describe(paths: list[Path], options: Mapping[str, Any], engine: EngineName)
     for tokenizer, path in zip(tokenizers, paths, strict=True):
         if config.data.symbols:
             refuse_parser(tokenizer, path)
-    return ModelToOpen(paths, descriptions, config, shared_tokenizer(tokenizers, list(map(str, paths))))
+    return ModelToOpen(paths, descriptions, config, shared_tokenizer(tokenizers, paths))
 
 
 def export_engine(folder: Path) -> str | None:
-    """The engine of a folder that holds an export; None for a model folder."""
-    return next((engine for file, engine in EXPORTS.items() if (folder / file).exists()), None)
+    """The function that opens the engine of an export; None for the folder of a model."""
+    return next((engine for file, engine in EXPORT_ENGINES.items() if (folder / file).exists()), None)
 
 
-def load_models(
-    folders: Sequence[Path | str], *, device: "torch.device | str | None" = None, threads: int = 0
-) -> list[model_folder.Bundle]:
-    """The models of several folders, on one device; arguments and errors as for `load`."""
+def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
+    """The models of several folders, on the GPU if there is one; raises UserError as `load` does."""
     import torch
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     keep_memory()
-    if threads:
-        torch.set_num_threads(threads)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     return [model_folder.load(folder, device, torch.get_num_threads()) for folder in folders]
 
 
-def shared_tokenizer(tokenizers: Sequence[Tokenizer], names: Sequence[str]) -> Tokenizer:
+def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -> Tokenizer:
     """The one tokenizer of the models of an ensemble; raises UserError that names a model with another vocabulary."""
     first = tokenizers[0]
-    for tokenizer, name in zip(tokenizers[1:], names[1:], strict=True):
+    for tokenizer, folder in zip(tokenizers, folders, strict=True):
         if not tokenizer.same_pieces(first):
             raise UserError(
-                f"{name} has another vocabulary than {names[0]}; models can translate together only if they "
-                "were trained on the same prepared data."
+                f"{folder} has another vocabulary than {folders[0]}. Models of an ensemble must be trained on the same "
+                "prepared data."
             )
     return first
 
 
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
-    """Raise UserError for a model that was trained on trees: its translations of words would be noise."""
+    """Raise UserError for a model that was trained on trees, because it can't translate words."""
     if are_of_trees(tokenizer.target_symbols().values()):
-        raise UserError(f"{folder} was trained on trees: give it to `transduce parse`, or to `evaluate` with a .mrg.")
+        raise UserError(f"{folder} was trained on trees. Use `transduce parse`, or `transduce evaluate` with a .mrg.")
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
     """The search options of a model: the given ones over those of its training.
 
-    Raises UserError for an option of another section, which would have no effect on a finished model.
+    Raises UserError for an option of another section, because it would have no effect on a trained model.
     """
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
-            raise UserError(f"{name} can't be set for a trained model; only the options decode.… can.")
+            raise UserError(f"{name} can't be set for a trained model. Set only options of decode.")
     return configure(flatten(config), options).decode

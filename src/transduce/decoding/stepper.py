@@ -1,4 +1,4 @@
-"""Next-token log-probabilities of one model or the average of several.
+"""Log-probabilities of the next token by one model, or by an ensemble.
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, v = vocabulary.
 """
@@ -12,27 +12,26 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import PAD
-from transduce.model.batch import Batch
-from transduce.model.seq2seq import Seq2Seq, State, select, target_log_probs
+from transduce.model.seq2seq import Batch, Seq2Seq, State, select, target_log_probs
 from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):
-    """All that search knows about models: advance by a token, keep some rows."""
+    """All that a search knows about models: advance by a token, reorder rows."""
 
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) the last token of every row -> (r, v) log-probabilities of the next, which search may overwrite."""
+        """The last token of every row (r,) -> log-probabilities (r, v) of the next; the search may overwrite them."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Go on with these rows, in this order; sentences: with only these."""
+        """Continue with these rows, in this order; sentences: continue with these sentences only."""
         ...
 
 
 class ModelStepper:
-    """One model, or an ensemble that averages the probabilities of several; all are put into eval mode."""
+    """One model, or an ensemble that averages probabilities; puts the models into eval mode."""
 
     @phase("encode")
     @torch.inference_mode()
@@ -48,7 +47,7 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) -> (r, v); at the first call a row per sentence is enough, `reorder` makes more of them."""
+        """(r,) -> (r, v); the first call has one row per sentence, and `reorder` multiplies rows."""
         count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
@@ -59,14 +58,14 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Rows of the states, sentences of the memories."""
+        """Select rows of the states, and sentences of the memories."""
         self.states = [select(state, rows) for state in self.states]
         if sentences is not None:
             self.memories = [select(memory, sentences) for memory in self.memories]
 
 
 def average(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of probabilities, one tensor of log-probabilities per model."""
+    """The logarithm of the mean probability; log_probs: of each model."""
     if len(log_probs) == 1:
         return log_probs[0]
     return reduce(torch.logaddexp, log_probs) - math.log(len(log_probs))
@@ -74,6 +73,6 @@ def average(log_probs: Sequence[Tensor]) -> Tensor:
 
 @torch.inference_mode()
 def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
-    """(b, t) log-probabilities of the given targets, EOS included, 0 at padding; the models are put into eval mode."""
+    """Log-probabilities (b, t) of the targets, EOS included, 0 at padding; puts the models into eval mode."""
     each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
     return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

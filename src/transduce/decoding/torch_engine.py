@@ -13,8 +13,7 @@ from transduce.decoding.alignment_layer import alignment_layer, guess_layer, sou
 from transduce.decoding.beam import Watcher, beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request, TokenFilter
-from transduce.model.batch import make_batch, source_tensor
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import Bundle, load_network
 from transduce.system.machine import keep_memory
 from transduce.system.profiling import is_profiled

@@ -1,8 +1,7 @@
 """The door to decoding: texts in, translations out, and the probability of given translations.
 
-`translate` has three steps, which a server takes one by one: `plan` takes texts apart into sentences,
-`translate_sentences` has the engine search them, and `Plan.assemble` puts the texts together. If each text is one
-sentence with nothing to mask, the second step is enough. Sorting and batching of sentences changes nothing.
+`translate` has three steps, which a server takes one by one: `plan` splits texts into sentences, `translate_sentences`
+has the engine search them, and `Plan.assemble` puts the texts together.
 """
 
 import copy
@@ -11,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
+from typing import Any
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
-from transduce.decoding.scoring import score_pairs
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
+    FEATURE_PURPOSES,
     PLAIN,
     Constraints,
     Engine,
@@ -32,7 +32,7 @@ from transduce.decoding.types import (
     Term,
     Translation,
     TranslationOptions,
-    engine_with,
+    length_penalty,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -40,6 +40,8 @@ from transduce.text.formats import TextKind
 from transduce.text.pairs import mask_pair
 from transduce.tokens.tokenizer import Tokenizer
 
+Rows = list[list[int]]
+Compute = Callable[[Rows, Rows], list[Any]]  # Engine.log_probs or Engine.attention
 CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
 
 
@@ -64,7 +66,7 @@ class Translator:
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
         self._fallback = functools.cache(fallback) if fallback else None
-        # Of a sentence: sources have EOS behind it, and the decoder's input BOS before it.
+        # EOS follows a source, and BOS precedes a target.
         self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
     def with_beam_size(self, beam_size: int) -> "Translator":
@@ -89,9 +91,9 @@ class Translator:
         sentences and paragraphs, perhaps with tags and placeholders, which are kept; otherwise it is one sentence, of
         which a model that was trained on masked placeholders sees them masked, too.
 
-        A blank text has an empty translation and never reaches the model. Raises UserError that names the text by its
-        number, from 1, if it contains a line break without `sentences`, is longer than the model's positions or has
-        terms that are; if n_best exceeds the beam, or if no engine of the model supports what the options ask for.
+        A blank text has an empty translation and never reaches the model. Raises UserError for an option that no engine
+        of the model supports, for an n_best above the beam size, and, with the number of the text, from 1, for a text
+        or a term that is too long for the model and for a line break without `sentences`.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -107,8 +109,7 @@ class Translator:
     ) -> Iterator[Translation]:
         """The same for a stream of any length; kinds: of the texts of a document; numbers: of the lines in messages.
 
-        CHUNK_LINES lines are translated together, so that a part of a file that begins with a whole number of them has
-        the same translations as within the file, to the last bit.
+        Chunks of CHUNK_LINES lines are batched together, so parts of n x CHUNK_LINES lines give the same translations.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -151,27 +152,30 @@ class Translator:
         """The tokens of each text, EOS not counted."""
         return list(map(len, self.tokenizer.encode_source(texts)))
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """How probable each target is as the translation of its source, one sentence each, by forced decoding.
 
-        A target is split into pieces by the tokenizer; a search may have reported the score of other pieces of the same
-        text. A blank pair has probability 1. A model that was trained on masked placeholders sees them masked if both
-        sides have the same. Raises UserError as `translate` does, and for unequal numbers of sources and targets.
+        A search may have reported the score of other pieces of the same text. A blank pair has probability 1. A model
+        that was trained on masked placeholders sees them masked if both sides have the same; masked: they are masked
+        already. Raises UserError as `translate` does, and for different numbers of sources and targets.
         """
-        if self.tokenizer.has_placeholder_tokens and len(sources) == len(targets):
-            masked = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
-            sources, targets = [source for source, _ in masked], [target for _, target in masked]
-        return self.score_sentences(sources, targets)
-
-    def score_sentences(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
-        """The same for sentences as they stand: nothing is masked."""
-        sources, targets = _as_list(sources), _as_list(targets)
+        sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
-            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets; line n belongs to line n.")
-        for texts in (sources, targets):
-            _check_lines(texts, range(1, len(texts) + 1))
-        alpha, pairs = self.config.length_penalty, (sources, targets)
-        return score_pairs(self.engine, self.tokenizer, *pairs, alpha, self._batches, self._check_lengths)
+            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one for each.")
+        if self.tokenizer.has_placeholder_tokens and not masked:
+            pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
+        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
+        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
+        self._check_lengths("Source", source_ids, [i + 1 for i in places])
+        self._check_lengths("Target", target_ids, [i + 1 for i in places])
+        scored = [Scored(0.0, 0, 0.0)] * len(sources)
+        log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
+        for place, ids, log_prob in zip(places, target_ids, log_probs, strict=True):
+            length = len(ids) + 1
+            scored[place] = Scored(log_prob, length, log_prob / length_penalty(length, self.config.length_penalty))
+        return scored
 
     @phase("text")
     def translate_sentences(
@@ -181,28 +185,26 @@ class Translator:
 
         numbers: those of the sentences in messages; from 1 by default. Raises UserError as `translate` does.
         """
-        sentences, n_best = _as_list(sentences), options.n_best
-        numbers = numbers or range(1, len(sentences) + 1)
+        n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
-        _check_lines(sentences, numbers)
-        places: dict[str, int] = {}  # of what is not blank; what is repeated is searched once
-        for place, text in enumerate(sentences):
+        sentences = _as_list(sentences, numbers)
+        numbered: dict[str, int] = {}  # the texts that are not blank; repeated texts are searched once
+        for number, text in zip(numbers, sentences, strict=True):
             if text.strip():
-                places.setdefault(text, place)
-        texts = list(places)
-        distinct = Sentences(texts, self.tokenizer.encode_source(texts), [numbers[place] for place in places.values()])
+                numbered.setdefault(text, number)
+        texts = list(numbered)
+        distinct = Sentences(texts, self.tokenizer.encode_source(texts), list(numbered.values()))
         self._check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
-        hypotheses = self._distinct(n_best_lists)
-        limits = [self.limit(source) for source in distinct.sources]
-        translations = [self._ranked(*each) for each in zip(hypotheses, limits, strict=True)]
+        ranked = list(self._ranked(distinct, n_best_lists))
+        translations = [translation for translation, _ in ranked]
         if aligner:
-            ranked = [list(each.values()) for each in hypotheses]
-            translations = align(aligner, self.tokenizer, texts, distinct.sources, ranked, translations, self._batches)
+            attention = functools.partial(self.forced, aligner, aligner.attention)
+            translations = align(self.tokenizer, texts, distinct.sources, ranked, attention)
         translated = dict(zip(texts, translations, strict=True))
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
 
@@ -213,54 +215,60 @@ class Translator:
         lengths = [len(source) + 1 for source in sentences.sources]
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
-        together = list(self._batches(engine, lengths))
-        requests = [self.request(sentences, batch, constraints) for batch in together]
+        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
+        requests = []
+        for batch in together:
+            sources = [sentences.sources[i] for i in batch]
+            limits = list(map(self.limit, sources))
+            selector = functools.partial(constraints.selector, batch, limits) if constraints else None
+            requests.append(Request([sentences.texts[i] for i in batch], sources, limits, selector))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = best
         return n_best_lists
 
-    def request(self, sentences: Sentences, batch: Sequence[int], constraints: Constraints | None = None) -> Request:
-        """The request by which an engine searches some of the sentences together."""
-        sources = [sentences.sources[i] for i in batch]
-        limits = list(map(self.limit, sources))
-        selector = functools.partial(constraints.selector, batch, limits) if constraints else None
-        return Request([sentences.texts[i] for i in batch], sources, limits, selector)
+    def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
+        """Forced decoding: what a method of an engine computes for pairs of ids, batched by length."""
+        results: dict[int, Any] = {}
+        lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+        for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
+            computed = compute([sources[i] for i in batch], [targets[i] for i in batch])
+            results.update(zip(batch, computed, strict=True))
+        return [results[i] for i in range(len(sources))]
 
     def limit(self, source: Sequence[int]) -> int:
         """The longest translation of a source in tokens, EOS not counted."""
         limit = len(source) + self.config.max_extra_tokens
         return limit if self._max_tokens is None else min(limit, self._max_tokens)
 
-    def _batches(self, engine: Engine, lengths: Sequence[int]) -> Iterator[list[int]]:
-        return batches(lengths, engine.budget(self.config, sum(lengths)))
-
     def engine_for(self, feature: Feature) -> Engine:
-        """The engine, or where it lacks a feature, one for the same model; raises UserError if there is none."""
-        return engine_with(feature, self.engine, self._fallback)
+        """The engine, or where it lacks a feature, the fallback; raises UserError if that lacks it, too."""
+        engine = self.engine
+        if feature not in engine.supports and self._fallback:
+            engine = self._fallback()
+        if feature not in engine.supports:
+            raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
+        return engine
 
-    def _distinct(self, n_best_lists: NBestLists) -> list[dict[str, Hypothesis]]:
-        """Each sentence's hypotheses by their texts: of the same text in other pieces, the most probable."""
+    def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
+        """Each sentence's best translation with the others as alternatives, and the hypotheses that they are.
+
+        Of hypotheses with the same text in other pieces, the most probable counts.
+        """
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
-        by_text: list[dict[str, Hypothesis]] = [{} for _ in n_best_lists]
-        for distinct, hypotheses in zip(by_text, n_best_lists, strict=True):
-            for hypothesis in hypotheses:
+        for source, best in zip(sentences.sources, n_best_lists, strict=True):
+            distinct: dict[str, Hypothesis] = {}
+            for hypothesis in best:
                 distinct.setdefault(next(texts), hypothesis)
-        return by_text
-
-    def _ranked(self, hypotheses: dict[str, Hypothesis], limit: int) -> Translation:
-        """The best of a sentence's hypotheses with the others as its alternatives."""
-        if not hypotheses:
-            raise UserError(
-                "The model's weights are damaged: its probabilities are not numbers. Use another checkpoint."
+            if not distinct:
+                raise UserError("The model's weights are damaged: its probabilities are no numbers. Use another copy.")
+            limit, pieces = self.limit(source), self.tokenizer.target_pieces
+            first, *others = (
+                Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
+                for text, (score, tokens) in distinct.items()
             )
-        pieces = self.tokenizer.target_pieces
-        best, *others = (
-            Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
-            for text, (score, tokens) in hypotheses.items()
-        )
-        return replace(best, alternatives=tuple(others)) if others else best
+            yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
@@ -284,13 +292,11 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _as_list(texts: Sequence[str]) -> list[str]:
+def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
+    """The texts; raises UserError for a line break in a text that has a number."""
     if isinstance(texts, str):
-        raise TypeError("a list of texts is expected, not one text: its characters would be translated one by one")
-    return list(texts)
-
-
-def _check_lines(texts: Sequence[str], numbers: Sequence[int]) -> None:
-    for number, text in zip(numbers, texts, strict=True):
+        raise TypeError("Give a list of texts, not a text: its characters would be translated one by one.")
+    for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
-            raise UserError(f"Text {number} contains a line break; a text is one line: split it before translating.")
+            raise UserError(f"Text {number} contains a line break. Give one sentence per text.")
+    return list(texts)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
-from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
 if TYPE_CHECKING:  # --help needs this file, and neither torch nor numpy
@@ -28,6 +27,7 @@ CUT = "cut"  # flag: the translation reached the length limit, where it was made
 # What only some engines can do. attention: say where in the source a token looked. constraints: obey the selector of a
 # request. positions: search texts of any length that the model knows.
 Feature = Literal["attention", "constraints", "positions"]
+FEATURE_PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
 
 
 class Term(NamedTuple):
@@ -169,8 +169,8 @@ class Request(NamedTuple):
 class Constraints(NamedTuple):
     """What the translations of some sentences must contain."""
 
-    beams: Sequence[int]  # that each sentence needs; one without constraints
-    # Makes what enforces them in a search: from the indices of its sentences, their limits and the beam size.
+    beams: Sequence[int]  # that each sentence needs: 1 without constraints
+    # Makes the selector of a search: from indices of the sentences, their maximum lengths, and the beam size.
     selector: Callable[[Sequence[int], Sequence[int], int], Selector]
 
 
@@ -196,23 +196,6 @@ class Engine(Protocol):
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """The attention of each pair by which words are aligned; only of an engine that supports "attention"."""
         ...
-
-
-FEATURE_PURPOSES: dict[Feature, str] = {
-    "attention": "align words",
-    "constraints": "obey a glossary",
-    "positions": "search it",
-}
-
-
-def engine_with(feature: Feature, engine: Engine, fallback: Callable[[], Engine] | None) -> Engine:
-    """The engine if it supports a feature, else the fallback; raises UserError if neither does."""
-    if feature in engine.supports:
-        return engine
-    other = fallback() if fallback else engine
-    if feature not in other.supports:
-        raise UserError(f"{other.name} can't {FEATURE_PURPOSES[feature]} with this model.")
-    return other
 
 
 class Refusal(NamedTuple):

@@ -1,4 +1,4 @@
-"""A model measured on text that it was not trained on."""
+"""Evaluate a model on text that it was not trained on."""
 
 import dataclasses
 import time
@@ -11,17 +11,17 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
-from transduce.evaluation.scores import Score, bleu, check_tokenisation, score
+from transduce.evaluation.scores import Score, bleu, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 
-GREEDY_SENTENCES = 500  # of the validation set that are translated while training: BLEU to within about 1.5
+GREEDY_SENTENCES = 500  # of the validation set, translated during training: their BLEU is exact to about 1.5
 
 
 class Evaluation(NamedTuple):
-    """A model measured on a text."""
+    """The result of an evaluation."""
 
     translations: list[Translation]
     scores: list[Score]
@@ -32,13 +32,13 @@ class Evaluation(NamedTuple):
 def evaluate(
     models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = "13a"
 ) -> Evaluation:
-    """Translate the sources and compare with the targets; several models are an ensemble.
+    """Translate the sources and compare the translations with the targets; several models are an ensemble.
 
-    Raises UserError for models with different vocabularies, for no pairs, and before it translates for an unknown
-    tokenisation and for what is too long.
+    Raises UserError for models with different vocabularies, if there are no pairs, and, before it translates, for an
+    unknown tokenisation and for a sentence that is too long.
     """
-    check_tokenisation(tokenize)
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+    metrics(tokenize)
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     measured = _perplexity(translator.score(sources, references), references)
@@ -50,7 +50,7 @@ def evaluate(
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The figures of an evaluation, as they stand in metrics.json."""
+    """The figures of an evaluation, as metrics.json holds them."""
     return {
         "sentences": len(evaluation.translations),
         "scores": [each._asdict() for each in evaluation.scores],
@@ -63,7 +63,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """What the training loop calls to measure the model on held-out text: perplexity, and BLEU but of symbols."""
+    """Make the function that validates a model during training: perplexity, and BLEU unless targets are symbols."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = slice(GREEDY_SENTENCES)
@@ -73,7 +73,7 @@ def validation(
         if not pairs:
             return None
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
-        measured = _perplexity(translator.score_sentences(sources, references), references)
+        measured = _perplexity(translator.score(sources, references, masked=True), references)
         if config.data.symbols:
             return Validation(measured.per_token, None)
         outputs = [translation.text for translation in translator.translate_sentences(sources[first])]

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
-from transduce.model.recording import record_attention, records_attention
+from transduce.model.recording import attention_record, record_attention
 
 KeyValues = tuple[Tensor, Tensor]  # (b, h, s, d_k), (b, h, s, d_v)
 SLOW_KEYS = 12  # from so many keys on, torch's kernel is slower than plain products for a single query
@@ -107,7 +107,7 @@ class MultiHeadAttention(nn.Module):
             causal = False  # the last position sees all
         elif causal and t < s:
             mask, causal = causal_mask(t, s, q.device), False
-        if self.fused and not records_attention():
+        if self.fused and attention_record.get() is None:
             return attend(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
         y, weights = attend_with_scores(self.scores(q, k), v, mask, causal=causal, dropout=dropout)
         record_attention(self, weights)

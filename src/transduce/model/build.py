@@ -13,13 +13,13 @@ from transduce.config.families import FAMILIES
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions
-from transduce.model.layers import FeedForward, Residual
 from transduce.model.seq2seq import Seq2Seq
+from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
 
 
 def model_class(kind: str) -> type[Seq2Seq]:
-    """The class of a family, whose module is imported now."""
+    """Import the class of a family."""
     family: type[Seq2Seq] = resolve_name(FAMILIES[kind].model)
     return family
 
@@ -31,6 +31,7 @@ def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
     return model
 
 
+@torch.no_grad()
 def initialise(model: nn.Module, seed: int) -> None:
     """Draw weights by Xavier's uniform initialisation, embeddings of variance 1 / d_model, and zero biases.
 
@@ -56,15 +57,9 @@ def initialise(model: nn.Module, seed: int) -> None:
         for module in stack.modules():
             if isinstance(module, MultiHeadAttention):
                 for projection in (module.query, module.key, module.value):
-                    scale(projection, math.sqrt(0.5))
+                    projection.weight.mul_(math.sqrt(0.5))
             if isinstance(module, (MultiHeadAttention, FeedForward)):
-                scale(module.out, 1 / math.sqrt(branches))
-
-
-@torch.no_grad()
-def scale(layer: nn.Linear, factor: float) -> None:
-    """Multiply the weights of a layer by a factor."""
-    layer.weight.mul_(factor)
+                module.out.weight.mul_(1 / math.sqrt(branches))
 
 
 def load_weights(model: nn.Module, file: Path) -> None:

@@ -10,7 +10,6 @@ Outside such a block, and in other threads, nothing is recorded and attention ta
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -30,46 +29,36 @@ class Routing(NamedTuple):
     chosen: Tensor  # (n, k), indices of experts
 
 
-@dataclass
-class Record:
+class Record(NamedTuple):
     """Everything recorded, in the order of computation."""
 
-    attention: list[AttentionMap] = field(default_factory=list)
-    routing: list[Routing] = field(default_factory=list)
-    keeps_attention: bool = True  # slower: the weights are formed in full
+    attention: list[AttentionMap]
+    routing: list[Routing]
 
     def of(self, module: nn.Module) -> list[Tensor]:
         """The weights (b, h, t, s) of one attention module, one tensor per call."""
         return [recorded.weights for recorded in self.attention if recorded.module is module]
 
 
-_active: ContextVar[Record | None] = ContextVar("record", default=None)  # a server's threads share a model
+# Where models record, if anywhere. Context variables, because a server's threads share a model.
+attention_record: ContextVar[list[AttentionMap] | None] = ContextVar("attention", default=None)
+routing_record: ContextVar[list[Routing] | None] = ContextVar("routing", default=None)
 
 
 @contextmanager
 def recording(*, attention: bool = True) -> Iterator[Record]:
-    """Record routing and, unless switched off, attention of the models that run inside the block."""
-    record = Record(keeps_attention=attention)
-    before = _active.set(record)
+    """Record routing and, unless switched off, attention, which is slower when its weights are formed in full."""
+    record = Record([], [])
+    before = attention_record.set(record.attention if attention else None), routing_record.set(record.routing)
     try:
         yield record
     finally:
-        _active.reset(before)
+        attention_record.reset(before[0])
+        routing_record.reset(before[1])
 
 
 def record_attention(module: nn.Module, weights: Tensor) -> None:
     """Record weights (b, h, t, s), if attention is recorded here."""
-    record = _active.get()
-    if record is not None and record.keeps_attention:
-        record.attention.append(AttentionMap(module, weights))
-
-
-def records_attention() -> bool:
-    """Whether the weights of attention are recorded here, so that they must be formed in full."""
-    record = _active.get()
-    return record is not None and record.keeps_attention
-
-
-def active() -> Record | None:
-    """The record of the surrounding block, if there is one."""
-    return _active.get()
+    maps = attention_record.get()
+    if maps is not None:
+        maps.append(AttentionMap(module, weights))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.model.recording import records_attention
+from transduce.model.recording import attention_record
 
 ADDITIVE = (  # imported if model.attention is additive; the second is restricted
     "transduce.wings.families.additive:AdditiveAttention",
@@ -95,7 +95,7 @@ class RestrictedAttention(MultiHeadAttention):
             k, v = k[:, :, -s:], v[:, :, -s:]
         if causal and t == 1:
             return super().attend(q, k, v, mask, False)
-        if self.fused and t == s > 2 * self.window and not records_attention():
+        if self.fused and t == s > 2 * self.window and attention_record.get() is None:
             dropout = self.dropout if self.training else 0.0
             return attend_nearby(q, k, v, self.window, mask, causal=causal, dropout=dropout, scale=self.scale)
         return super().attend(q, k, v, window_mask(t, s, self.window, causal, q.device, mask), False)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 
 from transduce.config.schema import RunConfig
-from transduce.model.batch import make_batch
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share

@@ -16,8 +16,7 @@ from torch import nn
 
 from transduce.config.schema import RunConfig
 from transduce.evaluation.perplexity import Validation
-from transduce.model.batch import Batch, make_batch
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.system.journal import Display, Journal, duration, say
 from transduce.system.profiling import phase

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, TrainConfig
-from transduce.model.batch import Batch
 from transduce.model.recording import Routing, recording
+from transduce.model.seq2seq import Batch
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
 

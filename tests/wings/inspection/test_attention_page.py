@@ -28,10 +28,9 @@ from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import length_penalty
-from transduce.model.batch import make_batch
 from transduce.model.build import build
 from transduce.model.recording import recording
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer

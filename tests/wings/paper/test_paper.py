@@ -18,8 +18,8 @@ from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import ModelConfig
 from transduce.model.arithmetic import per_target_token
-from transduce.model.batch import make_batch
 from transduce.model.build import build, count_parameters, model_class
+from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
 from transduce.training.update import forward
 from transduce.wings.paper import experiments, figures, layers, table1, table2, table3, table4

@@ -28,6 +28,7 @@ from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabul
 from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, with_placeholders
 from transduce.preparation.prepared import (
     VALID_FILE,
+    Decisions,
     Prepared,
     open_prepared,
     store_path,
@@ -154,7 +155,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
                 for rule, count in left_out.counts.items():
                     cleaning.add(rule, count, left_out.lines[rule])
         seconds = sum(_read_json(path / DONE)["seconds"] for path in (*rounds, folder / AGGREGATE))
-        write_facts(aside, data, **decisions | {"cleaning": cleaning}, seconds=seconds)
+        write_facts(aside, data, Decisions(**decisions | {"cleaning": cleaning}), seconds)
     return open_prepared(out)
 
 

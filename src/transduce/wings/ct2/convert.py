@@ -1,7 +1,7 @@
-"""A Transformer in the format of CTranslate2, an engine for CPUs (extra `fast`).
+"""Convert a Transformer to the format of CTranslate2, an engine for CPUs (extra `fast`).
 
-For our own use ids stand for themselves there: the pieces of its vocabularies are their numbers, so that no piece can
-be taken for another. Others, who have CTranslate2 and SentencePiece alone, expect the real pieces.
+In our own engine the pieces of the vocabularies are ids as text, so that no piece can be taken for another. An export
+for other programs, which tokenise with SentencePiece, has the real pieces.
 """
 
 from pathlib import Path
@@ -12,14 +12,13 @@ from torch import Tensor, nn
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model.transformer import Transformer
+from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from transduce.wings.ct2.engine import SHORTLIST_FILE, max_positions
 from transduce.wings.ct2.shortlist import Shortlist
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # their names there
-NEVER = -1e4  # added to the logit of what no search of ours proposes; float16 has it, too
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # model.activation -> CTranslate2's name
+FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predicted; it fits into float16
 
 
 class Pieces(NamedTuple):
@@ -40,8 +39,8 @@ def convert(
 ) -> None:
     """Write the model into a folder; compute_type: one of CTranslate2's, such as "int8" or "float32".
 
-    alignment_layer: whose attention it returns. pieces: for others. It adds the end of a source itself then, and PAD,
-    BOS and UNK never come out.
+    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: for an export; then CTranslate2 adds
+    EOS to a source itself, and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -52,12 +51,12 @@ def convert(
         pre_norm=config.norm == "pre",
         activation=common_spec.Activation[ACTIVATIONS[config.activation]],
         alignment_layer=alignment_layer,
-        alignment_heads=config.num_heads,  # of which it takes the mean
+        alignment_heads=config.num_heads,  # CTranslate2 returns their mean
     )
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
     spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
-    # The engine's own table has the sines in one half of the channels and the cosines in the other.
+    # CTranslate2's own table has sines in one half of the channels and cosines in the other.
     length = max_positions(config)
     spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
     spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
@@ -71,9 +70,7 @@ def convert(
     if pieces or model.output_bias is not None:
         spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
     spec.config.add_source_eos = pieces is not None
-    pieces = pieces or Pieces(
-        *([str(token) for token in range(len(each.weight))] for each in (source, model.embedding))
-    )
+    pieces = pieces or Pieces(*(list(map(str, range(len(each.weight)))) for each in (source, model.embedding)))
     spec.register_source_vocabulary(pieces.source)
     spec.register_target_vocabulary(pieces.target)
     spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
@@ -84,9 +81,9 @@ def convert(
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Beside a converted model whose pieces are numbers: what `use_vmap` lets it choose from.
+    """Write a shortlist beside a converted model whose pieces are ids; the search uses it with `use_vmap`.
 
-    The engine adds BOS, EOS and UNK; PAD must be there, too, since the search forbids it by its place among the rest.
+    CTranslate2 adds BOS, EOS and UNK. PAD must be in the list, because the search forbids it by its position there.
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
@@ -94,32 +91,30 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
-    """(v,) what is added to the logits, which keeps PAD, BOS and UNK from coming out if `forbid`."""
+    """The bias of the logits (v,); forbid: PAD, BOS and UNK are never predicted."""
     weight = model.embedding.weight
     bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
     if forbid:
-        bias[[PAD, BOS, UNK]] = NEVER
+        bias[[PAD, BOS, UNK]] = FORBIDDEN_LOGIT
     return bias
 
 
 def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
     norms = iter(layer.residual)
-    _fill_attention(spec.self_attention, layer.attention, next(norms), fused=True)
+    _fill_attention(spec.self_attention, layer.attention, next(norms), to_self=True)
     if isinstance(layer, DecoderLayer):
-        _fill_attention(spec.attention, layer.source_attention, next(norms), fused=False)
+        _fill_attention(spec.attention, layer.source_attention, next(norms), to_self=False)
     assert isinstance(layer.feed_forward, FeedForward)
     _fill_linear(spec.ffn.linear_0, layer.feed_forward.inner)
     _fill_linear(spec.ffn.linear_1, layer.feed_forward.out)
     _fill_norm(spec.ffn.layer_norm, next(norms))
 
 
-def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, fused: bool) -> None:
-    if fused:
-        _fill_linear(spec.linear[0], attention.query, attention.key, attention.value)
-    else:
-        _fill_linear(spec.linear[0], attention.query)
-        _fill_linear(spec.linear[1], attention.key, attention.value)
-    _fill_linear(spec.linear[-1], attention.out)
+def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, to_self: bool) -> None:
+    query, key, value = attention.query, attention.key, attention.value
+    groups = [[query, key, value]] if to_self else [[query], [key, value]]
+    for linear, layers in zip(spec.linear, [*groups, [attention.out]], strict=True):
+        _fill_linear(linear, *layers)
     _fill_norm(spec.layer_norm, residual)
 
 
@@ -135,4 +130,4 @@ def _fill_norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _array(tensor: Tensor) -> Any:
-    return tensor.detach().float().cpu().numpy().copy()  # what it becomes is changed in place
+    return tensor.detach().float().cpu().numpy().copy()  # CTranslate2 changes its arrays in place

@@ -32,12 +32,13 @@ from transduce.system.profiling import phase
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
-PATIENCE = 1.25  # beams of complete hypotheses that end a search: 99 of 100 sentences come out as by ours, with one 98
+PATIENCE = 1.25  # a search ends with so many beams of complete hypotheses: 99 of 100 translations are ours; with 1, 98
 CHECK_FILE = "check.json"  # beside a converted model: how it compares with our own search
 CACHE_FORMAT = 2  # engines of another format are built again
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's name for the pieces that a search may choose from
 BUILD = "transduce.wings.ct2.build:build_and_open"  # loaded when an engine is built, for it needs torch
+WORSE = Refusal("what it translates is worse than what our own search finds")
 Pieces = tuple[str, ...]  # ids, as CTranslate2 has them
 
 
@@ -60,7 +61,16 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     if model.device is not None and str(model.device) != "cpu":
         return Refusal("it is for CPUs here")
     try:
-        return _open(model, folder)
+        if model.device is None and not model.required and has_gpu():
+            return Refusal("our own search uses the GPU")
+        place = cached(folder, shortlist=model.config.decode.shortlist)
+        compute_type, threads = read_compute_type(place), model.threads or cores()
+        if compute_type:
+            return CTranslate2Engine(place, compute_type, model.config.model, threads)
+        opened: CTranslate2Engine | Refusal = WORSE
+        if compute_type is None:
+            opened = resolve_name(BUILD)(model, folder, place, threads)
+        return opened
     except (ImportError, OSError, UserError) as error:
         refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
     if not model.required:
@@ -68,35 +78,18 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     return refusal
 
 
-def _open(model: ModelToOpen, folder: Path) -> "CTranslate2Engine | Refusal":
-    """Raises ImportError, OSError or UserError for what goes wrong while it is built or opened."""
-    if model.device is None and not model.required and has_gpu():
-        return Refusal("our own search uses the GPU")
-    place = cache_folder() / _key(folder, shortlist=model.config.decode.shortlist)
-    compute_type, threads = read_compute_type(place), model.threads or cores()
-    if compute_type is None:
-        built: CTranslate2Engine | Refusal = resolve_name(BUILD)(model, folder, place, threads)
-        return built
-    if not compute_type:
-        return Refusal("what it translates is worse than what our own search finds")
-    return CTranslate2Engine(place, compute_type, model.config.model, threads)
-
-
-def cache_folder() -> Path:
-    """The folder of all engines; raises UserError if the system knows no home for it."""
+def cached(folder: Path, *, shortlist: bool) -> Path:
+    """The folder of a model's engine in the cache; raises UserError if the system knows no home for it."""
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
     except RuntimeError as error:
         raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
-
-
-def _key(folder: Path, *, shortlist: bool) -> str:
     parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)] + ["shortlist"] * shortlist
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+    return cache / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The compute type of a cached engine, "" if none was exact enough; None, and nothing is left, if it is damaged."""
+    """The compute type of a cached engine, "" if none was exact enough; deletes a damaged engine and returns None."""
     try:
         if place.exists():
             verify(place, hashes=True)
@@ -108,7 +101,7 @@ def read_compute_type(place: Path) -> str | None:
 
 
 def max_positions(config: ModelConfig) -> int:
-    """The longest sequence, EOS counted, that a converted model supports."""
+    """The longest sequence that a converted model supports, EOS counted."""
     return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
@@ -151,50 +144,45 @@ class CTranslate2Engine:
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """CTranslate2 ends a beam by another rule than ours; its hypotheses are ranked by our score."""
         with phase("search"):
-            jobs = self._start(requests, config)
+            jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
             with phase("search"):
                 results = self._results(request, job, config)
                 n_best_lists = self._rank(request, results, config.length_penalty, n_best)
             yield n_best_lists
 
-    def _start(self, requests: Sequence[Request], config: DecodeConfig) -> list[Any]:
-        """Searches that run in threads of their own, to be waited for."""
-        return [
-            self._translator.translate_batch(
-                [[*map(str, source), str(EOS)] for source in request.sources],
-                beam_size=config.beam_size,
-                num_hypotheses=config.beam_size,
-                length_penalty=config.length_penalty,
-                patience=PATIENCE,
-                return_scores=True,
-                max_input_length=0,
-                max_decoding_length=max(max(request.limits), 1),
-                min_decoding_length=0,
-                suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
-                use_vmap=config.shortlist,
-                asynchronous=True,
-            )
-            for request in requests
-        ]
+    def _start(self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig) -> list[Any]:
+        """Start a search, which runs in other threads."""
+        jobs: list[Any] = self._translator.translate_batch(
+            _pieces(sources, [EOS]),
+            beam_size=config.beam_size,
+            num_hypotheses=config.beam_size,
+            length_penalty=config.length_penalty,
+            patience=PATIENCE,
+            return_scores=True,
+            max_input_length=0,
+            max_decoding_length=max(limit, 1),
+            min_decoding_length=0,
+            suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
+            use_vmap=config.shortlist,
+            asynchronous=True,
+        )
+        return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """The results of a request's searches.
+        """Wait for the results of a request.
 
-        A search runs to the largest limit of its request. Beyond a sentence's own limit it may have lost hypotheses
-        that ended before, so that a sentence that reaches its limit is searched again with it.
+        Its search runs to the largest limit of its sentences. Beyond its own limit, a sentence may have lost hypotheses
+        that had ended. So a sentence that reaches its limit is searched again with this limit.
         """
         results, largest = [job.result() for job in jobs], max(request.limits)
         reached: dict[int, list[int]] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             if limit < largest and max(map(len, result.hypotheses)) >= limit:
                 reached.setdefault(limit, []).append(i)
-        for limit, places in reached.items():
-            part = Request(
-                [request.texts[i] for i in places], [request.sources[i] for i in places], [limit] * len(places)
-            )
-            [again] = self._start([part], config)
-            for i, job in zip(places, again, strict=True):
+        for limit, indices in reached.items():
+            again = self._start([request.sources[i] for i in indices], limit, config)
+            for i, job in zip(indices, again, strict=True):
                 results[i] = job.result()
         return results
 
@@ -205,25 +193,25 @@ class CTranslate2Engine:
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                if len(pieces) < limit:
-                    log_probs[i][tuple(pieces)] = (
-                        score * (len(pieces) + 1) ** alpha
-                    )  # CTranslate2 divides by length ^ alpha
+                if len(pieces) < limit:  # CTranslate2 divides by length ^ alpha
+                    log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
                 else:  # made to end there, as in our own search
                     cut[i, tuple(pieces[:limit])] = None
         if cut:
             scored = self.log_probs([request.sources[i] for i, _ in cut], [list(map(int, pieces)) for _, pieces in cut])
             for (i, pieces), log_prob in zip(cut, scored, strict=True):
                 log_probs[i][pieces] = log_prob
-        return [_best(each, alpha, n_best) for each in log_probs]
+        n_best_lists: NBestLists = []
+        for each in log_probs:
+            # That of decoding.types.length_penalty, with the end counted.
+            scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in each.items()}
+            best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
+            n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
+        return n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """By forced decoding, as one batch."""
-        results = self._translator.score_batch(
-            [[*map(str, source), str(EOS)] for source in sources],
-            [[*map(str, target)] for target in targets],
-            max_input_length=0,
-        )
+        results = self._translator.score_batch(_pieces(sources, [EOS]), _pieces(targets), max_input_length=0)
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
@@ -232,8 +220,8 @@ class CTranslate2Engine:
         The attention that a search with a beam returns (4.8) has a wrong first row.
         """
         results = self._translator.translate_batch(
-            [[*map(str, source), str(EOS)] for source in sources],
-            [[*map(str, target)] for target in targets],
+            _pieces(sources, [EOS]),
+            _pieces(targets),
             beam_size=1,
             return_attention=True,
             max_input_length=0,
@@ -247,9 +235,5 @@ class CTranslate2Engine:
         return attention
 
 
-def _best(log_probs: dict[Pieces, float], alpha: float, n_best: int) -> list[Hypothesis]:
-    """The best of one sentence's hypotheses by our score."""
-    # That of decoding.types.length_penalty, with the end counted.
-    scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in log_probs.items()}
-    best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
-    return [Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best]
+def _pieces(rows: Sequence[Sequence[int]], end: Sequence[int] = ()) -> list[list[str]]:
+    return [[*map(str, row), *map(str, end)] for row in rows]

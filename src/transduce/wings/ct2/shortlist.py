@@ -1,6 +1,6 @@
-"""Which pieces of the target go with a piece of the source, learnt from a corpus by counting (IBM model 1).
+"""Which target pieces a source piece is translated to, learnt from a corpus by counting (IBM model 1).
 
-A search that chooses from these alone need not multiply with the whole vocabulary at every step.
+A search that chooses only from these pieces need not multiply with the whole vocabulary at every step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,87 +12,85 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
 
-READ, BLOCK = 2_000_000, 4_000  # pairs looked at, at most and together
-ENOUGH = 200  # occurrences that a piece of the source is learnt from
-LONGEST = 100  # tokens on either side: every one of a source meets every one of its target
-MOST = 12_000_000  # such meetings, each some 50 bytes
+MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to look at, in all and at a time
+ENOUGH_OCCURRENCES = 200  # of a source piece: later pairs are not needed for it
+MAX_SIDE_TOKENS = 100  # longer pairs are skipped, because every source token meets every target token
+MAX_MEETINGS = 12_000_000  # of a source token and a target token, each about 50 bytes
 ROUNDS = 4  # of expectation and maximisation
-BEST, LEAST = 100, 0.0003  # pieces that go with a piece, at most, and the least probability of one
-COMMON = 500  # the most frequent pieces, which go with everything
-NOTHING = 0  # what words come from that have no source; pieces of the source are numbered from 1 here
+MAX_CANDIDATES, MIN_PROBABILITY = 100, 0.0003  # of the target pieces for a source piece
+COMMON_PIECES = 500  # the most frequent target pieces, which are always allowed
+NULL_WORD = 0  # the source of target words without a source; here source pieces are numbered from 1
 Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """What a search may choose from: `common`, and what goes with the pieces of the source."""
+    """The target pieces that a search may choose from: `common`, and those of the pieces of the source."""
 
     common: list[int]
-    pieces: list[list[int]]  # by piece of the source
-
-
-class _Cells(NamedTuple):
-    """Every token of a source beside every one of its target (cells,)."""
-
-    sources: Row
-    targets: Row
-    words: Row  # the same number for one token of a target
+    pieces: list[list[int]]  # by source piece
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """From as many pairs as the pieces need; joint: a piece of the source may go over as it is.
+    """Learn from as many pairs as the pieces need; joint: a source piece may be copied.
 
-    Raises UserError if there are none.
+    Raises UserError if there are no pairs.
     """
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
-            f"decode.shortlist takes pairs of at most {LONGEST} tokens a side, and there are none: leave it out."
+            f"decode.shortlist is learnt from pairs of at most {MAX_SIDE_TOKENS} tokens a side, and there are none. "
+            "Leave it out."
         )
-    cells = _beside(pairs)
-    size = int(cells.targets.max()) + 1
-    kinds, kind = np.unique(cells.sources.astype(np.int64) * size + cells.targets, return_inverse=True)
+    # Every source token beside every target token of its pair; words: the number of the target token.
+    sources, targets, words = _meetings(pairs)
+    size = int(targets.max()) + 1
+    kinds, kind = np.unique(sources.astype(np.int64) * size + targets, return_inverse=True)
     source, target = np.divmod(kinds, size)
     probability = np.ones(len(kinds))  # of the target, given the source
     for _ in range(ROUNDS):
         shares = probability[kind]
-        shares /= np.bincount(cells.words, shares)[cells.words]
+        shares /= np.bincount(words, shares)[words]
         counts = np.bincount(kind, shares)
         probability = counts / np.bincount(source, counts)[source]
-    found: list[list[int]] = [[] for _ in range(source_size + 1)]
-    likely = np.flatnonzero(probability >= LEAST)
+    candidates: list[list[int]] = [[] for _ in range(source_size + 1)]
+    likely = np.flatnonzero(probability >= MIN_PROBABILITY)
     for i in likely[np.argsort(-probability[likely], kind="stable")].tolist():
-        if len(found[source[i]]) < BEST:
-            found[source[i]].append(int(target[i]))
-    frequent = np.argsort(-np.bincount(target, counts), kind="stable")[:COMMON].tolist()
-    pieces = ({*row, piece} if joint else set(row) for piece, row in enumerate(found[NOTHING + 1 :]))
-    return Shortlist(sorted({*frequent, *found[NOTHING]}), [sorted(each) for each in pieces])
+        if len(candidates[source[i]]) < MAX_CANDIDATES:
+            candidates[source[i]].append(int(target[i]))
+    frequent = np.argsort(-np.bincount(target, counts), kind="stable")[:COMMON_PIECES].tolist()
+    pieces = ({*row, piece} if joint else set(row) for piece, row in enumerate(candidates[NULL_WORD + 1 :]))
+    return Shortlist(sorted({*frequent, *candidates[NULL_WORD]}), [sorted(each) for each in pieces])
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Those with a piece that has not been seen often enough, from blocks all over the corpus."""
-    seen, met = np.zeros(source_size, np.int64), 0
-    blocks = np.random.default_rng(1).permutation(-(-len(mixture) // BLOCK))[: READ // BLOCK]
-    for start in (blocks * BLOCK).tolist():
-        pairs = np.arange(start, min(start + BLOCK, len(mixture)))
+    """Pairs with a source piece that was not seen often enough, from blocks all over the corpus."""
+    seen, meetings = np.zeros(source_size, np.int64), 0
+    blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
+        : MAX_READ_PAIRS // READ_BLOCK_PAIRS
+    ]
+    for start in (blocks * READ_BLOCK_PAIRS).tolist():
+        pairs = np.arange(start, min(start + READ_BLOCK_PAIRS, len(mixture)))
         source_lengths, target_lengths = mixture.lengths(pairs)
         shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
-        pairs = pairs[(shorter > 0) & (longer <= LONGEST)]
+        pairs = pairs[(shorter > 0) & (longer <= MAX_SIDE_TOKENS)]
         rows = mixture.sources(pairs)
-        taken = [i for i, row in enumerate(rows) if seen[row].min() < ENOUGH]
+        taken = [i for i, row in enumerate(rows) if seen[row].min() < ENOUGH_OCCURRENCES]
         for i, target in zip(taken, mixture.targets(pairs[taken]), strict=True):
-            met += (len(rows[i]) + 1) * len(target)
-            if met > MOST:
+            meetings += (len(rows[i]) + 1) * len(target)
+            if meetings > MAX_MEETINGS:
                 return
             yield rows[i], target
         if taken:
             seen += np.bincount(np.concatenate([rows[i] for i in taken]), minlength=source_size)
 
 
-def _beside(pairs: Sequence[tuple[Row, Row]]) -> _Cells:
-    sources, targets, words, count = [], [], [], 0
+def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
+    """The columns (meetings,): source token, target token, number of the target token in the corpus."""
+    columns, count = [], 0
     for source, target in pairs:
-        sources.append(np.repeat(np.append(source.astype(np.int32) + 1, np.int32(NOTHING)), len(target)))
-        targets.append(np.tile(target.astype(np.int32), len(source) + 1))
-        words.append(np.tile(np.arange(count, count + len(target), dtype=np.int32), len(source) + 1))
+        sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))
+        words = np.arange(count, count + len(target), dtype=np.int32)
+        tiled = (np.tile(each, len(sources)) for each in (target.astype(np.int32), words))
+        columns.append((np.repeat(sources, len(target)), *tiled))
         count += len(target)
-    return _Cells(*map(np.concatenate, (sources, targets, words)))
+    return list(map(np.concatenate, zip(*columns, strict=True)))

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions
-from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from transduce.model.transformer import Transformer
+from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
 
 OPSET, IR_VERSION = 17, 8  # the first with LayerNormalization; every later runtime reads them

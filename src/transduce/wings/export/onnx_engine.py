@@ -19,7 +19,7 @@ from torch import Tensor
 from transduce.config.schema import PAD, DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
-from transduce.model.batch import make_batch, source_tensor
+from transduce.model.seq2seq import make_batch, source_tensor
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase

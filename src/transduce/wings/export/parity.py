@@ -15,7 +15,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
-from transduce.model.batch import make_batch
+from transduce.model.seq2seq import make_batch
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError

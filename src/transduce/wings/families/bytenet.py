@@ -6,29 +6,18 @@ b = sentences, r = rows (hypotheses), s = source positions, u = positions of the
 positions, d = d_model / 2 channels inside a block.
 """
 
-from typing import NamedTuple, TypeVar, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import Embedding
+from transduce.model.embedding import Dropout, Embedding
 from transduce.model.seq2seq import Seq2Seq, State
 from transduce.wings.families.convolutional import draw_convolution
 
 DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
-EXPANSION = 6, 5  # so many stretched positions for so many source positions
-
-
-Length = TypeVar("Length", int, Tensor)
-
-
-class Unfolded(NamedTuple):
-    """The encoded source."""
-
-    source: Tensor  # (b, u, d_model), zeros behind the end of each sentence
 
 
 class Block(nn.Module):
@@ -58,7 +47,10 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """State: the next position (r,), and per decoder block the last `span` inputs of its convolution."""
+    """Memory: the stretched source (b, u, d_model), zeros after the end of each sentence.
+
+    State: the next position (r,), and per decoder block the last `span` inputs of its convolution.
+    """
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -73,23 +65,24 @@ class ByteNet(Seq2Seq):
         )
         self.leave = nn.Linear(config.d_model, config.d_model)
 
-    def encode(self, src: Tensor) -> Unfolded:
-        """src (b, s) -> the encoded source, stretched."""
+    def encode(self, src: Tensor) -> Tensor:
+        """src (b, s) -> the encoded source, stretched (b, u, d_model)."""
         mask = src != PAD
-        lengths, longest = _unfolded(mask.sum(1)), _unfolded(src.size(1))
+        # Stretched by 6/5 in whole numbers: rounding errors would make the length depend on the batch.
+        lengths, longest = (mask.sum(1) * 6 + 4) // 5, (src.size(1) * 6 + 4) // 5
         real = (torch.arange(longest, device=src.device) < lengths[:, None])[..., None]  # (b, u, 1)
         embed = self.source_embedding or self.embedding
         x = F.pad(self.dropout(embed(src)) * mask[..., None], (0, 0, 0, longest - src.size(1)))
         for block in map(_block, self.encoder):
             left = block.span // 2
             x = block.after(x, F.pad(block.before(x) * real, (0, 0, left, block.span - left)))
-        return Unfolded(x * real)
+        return x * real
 
-    def decode(self, tgt: Tensor, memory: Unfolded, state: State = None) -> tuple[Tensor, State]:
+    def decode(self, tgt: Tensor, memory: Tensor, state: State = None) -> tuple[Tensor, State]:
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
         position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
         start, length = int(position[0]), tgt.size(1)
-        source = memory.source[:, start : start + length]
+        source = memory[:, start : start + length]
         source = F.pad(source, (0, 0, 0, length - source.size(1)))
         x = self.dropout(self.embedding(tgt)) + source.repeat_interleave(len(tgt) // len(source), dim=0)
         recent = []
@@ -99,12 +92,6 @@ class ByteNet(Seq2Seq):
             recent.append(window[:, window.size(1) - block.span :])
             x = block.after(x, window)
         return self.embedding.logits(self.dropout(F.relu(self.leave(F.relu(x))))), (position + length, recent)
-
-
-def _unfolded(length: Length) -> Length:
-    """The stretched length, rounded up in whole numbers: rounding errors would make it depend on the batch."""
-    more, positions = EXPANSION
-    return (length * more + positions - 1) // positions
 
 
 def _block(module: nn.Module) -> Block:

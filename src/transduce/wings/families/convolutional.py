@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import Embedding, make_positions
+from transduce.model.embedding import Dropout, Embedding, make_positions
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 

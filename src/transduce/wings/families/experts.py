@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
-from transduce.model.layers import FeedForward
-from transduce.model.recording import Routing, active
+from transduce.model.recording import Routing, routing_record
+from transduce.model.transformer import FeedForward
 
 
 class Experts(nn.Module):
@@ -30,9 +30,9 @@ class Experts(nn.Module):
         with torch.autocast(x.device.type, enabled=False):  # in bfloat16 many gates would be equal
             gates = self.gate(tokens.float())  # (n, e)
         best, chosen = gates.topk(self.k, dim=-1)  # (n, k)
-        record = active()
-        if record is not None:
-            record.routing.append(Routing(gates.softmax(dim=-1), chosen))
+        routings = routing_record.get()
+        if routings is not None:
+            routings.append(Routing(gates.softmax(dim=-1), chosen))
         shares = best.softmax(dim=-1).to(x.dtype).flatten()
         order = chosen.flatten().argsort(stable=True)  # (n * k,), sorted by expert
         counts = torch.bincount(chosen.flatten(), minlength=len(self.experts)).tolist()

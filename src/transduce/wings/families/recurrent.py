@@ -11,8 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import attend_with_scores, dot_products
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import Embedding
+from transduce.model.embedding import Dropout, Embedding
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 from transduce.wings.families.additive import Additive

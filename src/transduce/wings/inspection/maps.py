@@ -10,9 +10,8 @@ from transduce.decoding.beam import Expansion
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation, TranslationOptions
-from transduce.model.batch import make_batch
 from transduce.model.recording import recording
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.inspection.tree import SearchTree, search_tree

@@ -31,7 +31,7 @@ class Parser:
 
     def __init__(self, models: Sequence[Bundle], config: DecodeConfig):
         """Raises UserError for a model that was not trained on trees, or an ensemble with different vocabularies."""
-        tokenizer = shared_tokenizer([model.tokenizer for model in models], [str(model.folder) for model in models])
+        tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
             raise UserError(f"{models[0].folder} was not trained on trees. Use `transduce translate` with it.")

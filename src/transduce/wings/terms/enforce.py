@@ -27,18 +27,19 @@ def enforce(
     if not lacking:
         return n_best_lists
     constraints = [[segment(tokenizer, target) for target in targets[i]] for i in lacking]
-    for i, each in zip(lacking, constraints, strict=True):
-        if sum(len(term.segmentations[0]) for term in each) > translator.limit(sentences.sources[i]):
+    # One beam for each token of a sentence's terms, and one for what it has without them.
+    beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints]
+    for i, beam in zip(lacking, beams, strict=True):
+        if beam - 1 > translator.limit(sentences.sources[i]):
             raise UserError(
                 f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) are longer than its "
                 "translation may be; give shorter terms, or raise decode.max_extra_tokens."
             )
+    boundaries = word_boundaries(tokenizer)
 
-    def selector(batch: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
-        return ConstraintSelector([constraints[i] for i in batch], word_boundaries(tokenizer), limits, beam_size)
+    def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
+        return ConstraintSelector([constraints[i] for i in indices], boundaries, limits, beam_size)
 
-    # A beam for each token of a sentence's terms, and one for what it has without them.
-    beams = [1 + sum(len(each.segmentations[0]) for each in sentence) for sentence in constraints]
     engine = translator.engine_for("constraints")
     enforced = translator.search(engine, sentences.select(lacking), n_best, Constraints(beams, selector))
     merged = {i: _merged(complete[i], each, n_best) for i, each in zip(lacking, enforced, strict=True)}
