@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.system import journal
-from transduce.system.journal import Display, Journal, duration, read_events, say, transfer_line
+from transduce.system import console
+from transduce.system.console import Display, duration, log, transfer_line
+from transduce.system.journal import Journal, read_events
 
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 events = st.lists(st.tuples(st.text(), st.dictionaries(st.sampled_from(["step", "loss", "note", "bleu"]), values)))
@@ -108,7 +109,7 @@ def test_tensorboard_files_hold_the_same_numbers(tmp_path: Path) -> None:
 
 def test_people_read_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[bold]no markup[/bold], no signs in opus:Books:en-de " + "a long line is not broken " * 10
-    say(text)
+    log(text)
     assert capsys.readouterr() == ("", text + "\n")
 
 
@@ -118,16 +119,16 @@ def test_without_a_terminal_lines_come_now_and_then(
     with Display() as display:
         display.show(1, 100, "first")
         display.show(2, 100, "too early for another line")
-        monkeypatch.setattr(journal, "SECONDS_BETWEEN_LINES", 0.0)
+        monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
         display.show(3, 100, "third")
     assert capsys.readouterr() == ("", "first\nthird\n")
 
 
 def test_on_a_terminal_one_line_moves_below_those_that_stay() -> None:
     code = (
-        "from transduce.system.journal import *\n"
+        "from transduce.system.console import *\n"
         f"with Display() as display:\n    display.show(1200, 100_000, {LINE!r})\n"
-        "    say('validated')\n    print('a result')\n"
+        "    log('validated')\n    print('a result')\n"
     )
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}

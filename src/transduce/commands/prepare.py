@@ -9,8 +9,8 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 from transduce.system.machine import cores
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def prepare(
         cluster = {"shard": shard, "on": on, "workers": workers}
         resolve_name(IN_SHARDS)(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
         return
-    say("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
+    log("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     prepared = run(
         data,
         out,
@@ -77,10 +77,10 @@ def prepare(
         tokenizer=Tokenizer.load(vocabulary) if vocabulary else None,
         threads=threads,
     )
-    say_prepared(prepared)
+    print_prepared(prepared)
 
 
-def say_prepared(prepared: "Prepared") -> None:
+def print_prepared(prepared: "Prepared") -> None:
     """Print the figures of a prepared corpus, and what was left out."""
     from transduce.preparation.prepared import LEFT_OUT_FILE
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from transduce.config.schema import ModelConfig, RunConfig
-from transduce.system.journal import say
+from transduce.system.console import log
 from transduce.system.profiling import Profile, profiling
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def profiled(is_on: bool, phases: Sequence[str]) -> Iterator[Profile | None]:
             yield profile
     finally:
         for line in profile.table() if profile else ():
-            say(line)
+            log(line)
 
 
 def _synchronize() -> None:
@@ -37,7 +37,7 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def say_training(profile: Profile, config: RunConfig) -> None:
+def print_training_speed(profile: Profile, config: RunConfig) -> None:
     """Print the speed of the updates, if there were any."""
     counts = profile.counts
     if not counts["pairs"]:
@@ -52,10 +52,10 @@ def say_training(profile: Profile, config: RunConfig) -> None:
     each = per_target_token(config.model, source_length, target_length)
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
-    say(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP each: {_share(each * rate, dtype)}")
+    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP each: {_share(each * rate, dtype)}")
 
 
-def say_search(profile: Profile, models: Sequence[ModelConfig]) -> None:
+def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
     """Print the speed of torch's engine with these models, if it was used."""
     counts = profile.counts
     if not counts["sentences"]:
@@ -69,7 +69,7 @@ def say_search(profile: Profile, models: Sequence[ModelConfig]) -> None:
     needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
     seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
     rate = counts["sentences"] / seconds
-    say(f"{rate:,.1f} sentences/s with torch's engine: {_share(needed / seconds, torch.float32)}")
+    log(f"{rate:,.1f} sentences/s with torch's engine: {_share(needed / seconds, torch.float32)}")
 
 
 def _share(rate: float, dtype: "torch.dtype") -> str:

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from transduce.commands.options import Assignments
-from transduce.commands.profile import TRAIN_PHASES, profiled, say_training
+from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.system.errors import UserError
 
@@ -57,7 +57,7 @@ def train(
     with profiled(profile, TRAIN_PHASES) as measured:
         result = run(settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
     if measured:
-        say_training(measured, model_folder.read_config(out))
+        print_training_speed(measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     if not is_first():

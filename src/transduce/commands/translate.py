@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
-from transduce.commands.profile import TRANSLATE_PHASES, profiled, say_search
+from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
+from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
-from transduce.system.journal import say, telling
 from transduce.system.profiling import phase
 from transduce.text.formats import DOCUMENT_SUFFIXES
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
@@ -92,13 +92,13 @@ class Call:
         with profiled(self.profile, TRANSLATE_PHASES) as profile:
             with phase("start", whole=True):
                 translator = load(self.models, self.options, engine=self.engine)
-            say(f"Engine: {translator.engine.name}")
+            log(f"Engine: {translator.engine.name}")
             with phase("files"):
                 yield translator
         if profile:
             from transduce.model_folder import read_config
 
-            say_search(profile, [read_config(folder).model for folder in self.models])
+            print_search_speed(profile, [read_config(folder).model for folder in self.models])
 
 
 def translate(
@@ -178,7 +178,7 @@ def translate_lines(call: Call) -> None:
     options = call.format.options(call.read_glossary())
     with call.translator() as translator:
         if call.input == "-" and sys.stdin.isatty():
-            say("Type lines to translate; end with Ctrl-D.")
+            log("Type lines to translate; end with Ctrl-D.")
         lines = without_byte_order_mark(read_lines(call.input))
         write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
 
@@ -186,10 +186,10 @@ def translate_lines(call: Call) -> None:
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
     """The lines to write; prints the progress, and at the end which lines to check."""
     flags = Flags()
-    for number, translation in enumerate(telling(translations, "lines translated"), 1):
+    for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
         yield written(translation, line_format)
-    flags.say()
+    flags.log()
 
 
 def written(translation: Translation, line_format: LineFormat) -> str:
@@ -226,9 +226,9 @@ class Flags:
             self.counts[flag] = self.counts.get(flag, 0) + number
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
-    def say(self) -> None:
+    def log(self) -> None:
         """Print how many texts to check, why, and the first of their lines."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
-            say(f"{count:,} {FLAG_MEANINGS[flag]}: line{'s' if count > 1 else ''} {numbers}")
+            log(f"{count:,} {FLAG_MEANINGS[flag]}: line{'s' if count > 1 else ''} {numbers}")

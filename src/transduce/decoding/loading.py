@@ -12,9 +12,9 @@ from transduce.config.schema import DecodeConfig, RunConfig, flatten
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import verify
-from transduce.system.journal import say
 from transduce.system.machine import cores, keep_memory
 from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.tokenizer import Tokenizer
@@ -62,7 +62,7 @@ def load(
     is_own = not export and name != "ctranslate2"
     data, decode = model.config.data, model.config.decode
     if decode.shortlist and is_own:
-        say("decode.shortlist is for the engine ctranslate2; our own search chooses from all pieces.")
+        log("decode.shortlist is for the engine ctranslate2; our own search chooses from all pieces.")
     fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
     return Translator(
         opened, model.tokenizer, decode, fallback=fallback, language=data.source, max_length=data.max_length

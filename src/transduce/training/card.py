@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transduce.config.schema import RunConfig
-from transduce.system.journal import duration
+from transduce.system.console import duration
 
 BAR = "\\|"  # in a cell of a table
 

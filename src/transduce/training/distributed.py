@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from transduce.system.console import silence
 from transduce.system.errors import UserError
-from transduce.system.journal import silence
 from transduce.system.machine import cores
 from transduce.training.rendezvous import environment_number, meet
 

@@ -12,7 +12,7 @@ from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
-from transduce.system.journal import say
+from transduce.system.console import log
 from transduce.text.pairs import Pair
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
@@ -30,9 +30,9 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     model.load_state_dict(weights)
     model.eval()
     which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
-    say(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
+    log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
-        say(
+        log(
             f"After {state.step:,} updates the model has hardly learned anything. Run the same command with a larger "
             f"train.{reason}, or train on much more text."
         )
@@ -95,7 +95,7 @@ def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
     data = model.config.data
     evaluation = evaluate([model], pairs, model.config.decode, tokenize=data.bleu_tokenize)
     for score in evaluation.scores:
-        say(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
+        log(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
     examples = [
         {"source": pair.source, "translation": translation.text, "reference": pair.target}
         for pair, translation in zip(pairs[:METRICS_EXAMPLES], evaluation.translations, strict=False)

@@ -17,8 +17,9 @@ from torch import nn
 from transduce.config.schema import RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.system.console import Display, duration, log
 from transduce.system.errors import UserError
-from transduce.system.journal import Display, Journal, duration, say
+from transduce.system.journal import Journal
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
@@ -129,7 +130,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
     if not outcome.applied:
         places = [training.origin(index) for batch in batches for index in batch.tolist()]
         journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
-        say(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists its sentences.")
+        log(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists its sentences.")
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise UserError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
@@ -180,7 +181,7 @@ def validate(training: Training) -> None:
         seconds=state.seconds,
     )
     best = " – the best so far" if state.best_step == state.step else ""
-    say(f"step {state.step:>7,}  epoch {state.epoch + 1}  {result}{best}")
+    log(f"step {state.step:>7,}  epoch {state.epoch + 1}  {result}{best}")
 
 
 @phase("checkpoints")
@@ -249,7 +250,7 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
         received.append(number)
         if len(received) > 1:
             return
-        say("Stopping after this update. The training will be saved; run the same command to resume.")
+        log("Stopping after this update. The training will be saved; run the same command to resume.")
         if not insist:
             for each in before:
                 signal.signal(each, signal.SIG_DFL)

@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 
 JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
 TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
@@ -114,7 +114,7 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
         try:
             store.wait(keys, datetime.timedelta(seconds=min(NOTICE_SECONDS, seconds)))
         except RuntimeError:
-            say(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
+            log(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
             try:
                 store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
             except RuntimeError:

@@ -17,9 +17,10 @@ from transduce.evaluation.evaluate import validation
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, remove_leftovers
-from transduce.system.journal import Journal, say
+from transduce.system.journal import Journal
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
@@ -78,7 +79,7 @@ def resume(
     config = going.config
     for name, (was, now) in going.changes.items():
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
-        say(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; it changes what the training learns."))
+        log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; it changes what the training learns."))
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out)
     sharded = config.train.shard and ranks.world > 1
@@ -97,12 +98,12 @@ def resume(
         model_folder.write_config(out, config)
     journal.truncate(state.journal_size)
     if config.train.accumulate < ranks.world:
-        say(
+        log(
             f"Warning: an update has {config.train.accumulate} micro-batches (train.accumulate), so some of "
             f"{ranks.world} processes have no work. Start a new training with them, or resume with fewer."
         )
     if state.step:
-        say(f"Resuming at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
+        log(f"Resuming at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
     journal.write(
         "start",
         step=state.step,
@@ -185,7 +186,7 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
         try:
             state = load_checkpoint(path, model, optimizer)
         except UserError as error:
-            say(f"{error} The checkpoint before it is used.")
+            log(f"{error} The checkpoint before it is used.")
             damaged = path.with_name(f"damaged-{path.name}")
             shutil.rmtree(damaged, ignore_errors=True)  # of an earlier start that reached the same step
             path.rename(damaged)

@@ -10,10 +10,11 @@ from transduce import model_folder
 from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
 from transduce.config.settings import Settings
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST
-from transduce.system.journal import Journal, say
+from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
 from transduce.text.pairs import TREES, Pair, read_pairs
@@ -98,7 +99,7 @@ def lead(
         ranks.agree("")
         return result
     if going and init:
-        say(f"The training in {out} resumes from its own checkpoints and ignores the model {init}.")
+        log(f"The training in {out} resumes from its own checkpoints and ignores the model {init}.")
     with phase("start", whole=True):
         test = read_test(going.config if going else settings.config())
         if not is_begun:
@@ -111,7 +112,7 @@ def lead(
             training, prepared = resume(going, out, journal, device, ranks)
         reason = run_loop(training, stop)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
-        say(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
+        log(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
             return Result(out, reason, {})
         with phase("finish", whole=True):
@@ -150,7 +151,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     message = f"{out} is finished at {done['steps']:,} updates; to train on, raise what ended it: {limit}."
     if going.changes:
         raise UserError(f"{message} `transduce evaluate` measures it on other text, or with other options of search.")
-    say(message)
+    log(message)
     return Result(out, done["reason"], metrics)
 
 

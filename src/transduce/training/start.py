@@ -16,9 +16,9 @@ from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL,
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
-from transduce.system.journal import say
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
@@ -66,14 +66,14 @@ def start(
         model.to(device)
     if origin:
         model.load_state_dict(origin.model.state_dict())
-    say("Measuring memory and speed …")
+    log("Measuring memory and speed …")
     trial = try_batches(model, prepared.mixture, config, device, ranks)
     if fit:
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts.pairs, trial, fine_tuning=init is not None)
     config = settings.config()
     for line in announcement(prepared, settings, config, trial, device, ranks):
-        say(line)
+        log(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
         load_checkpoint(model_folder.newest_intact(init), model, optimizer)
@@ -127,7 +127,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
     if (out / model_folder.DATA).exists():  # of a start that was killed before it had a configuration
         shutil.rmtree((out / model_folder.DATA).rename(out / f".{model_folder.DATA}{ASIDE}old"))
     size = settings.get("data.vocab_size")
-    say("Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …")
+    log("Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …")
     return prepare(
         data,
         out / model_folder.DATA,

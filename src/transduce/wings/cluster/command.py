@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transduce.commands.output import STANDARD_OUTPUT, check_output
-from transduce.commands.prepare import say_prepared
+from transduce.commands.prepare import print_prepared
+from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
-from transduce.system.journal import say, telling
 
 if TYPE_CHECKING:
     from transduce.commands.translate import Call
@@ -29,17 +29,17 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
 
     plan = read_plan(shards)
     if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
-        say("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
+        log("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
         return
     if output == STANDARD_OUTPUT:
         raise UserError(f"Say with --output which file or folder to make of the shards in {shards}.")
     if plan.kind != TRANSLATION_PLAN:
-        say_prepared(merge_prepared(shards, plan, output))
+        print_prepared(merge_prepared(shards, plan, output))
         return
     check_output(output, [])
     joined = join_translations(shards, output)
-    say(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
-    joined.flags.say()
+    log(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
+    joined.flags.log()
 
 
 def prepare_in_shards(
@@ -64,7 +64,7 @@ def prepare_in_shards(
 
     if on:
         address = read_address(on)
-        say_prepared(
+        print_prepared(
             prepare_on_ray(data, out, vocab_size=vocab_size, vocabulary=vocabulary, address=address, workers=workers)
         )
         return
@@ -75,7 +75,7 @@ def prepare_in_shards(
     else:
         is_new, done = preparing.encode_shard(out, plan, part, threads), "encoded"
     already = "" if is_new else " already"
-    say(f"Shard {part} is {done}{already}: {out}; when all are, start transduce join {shlex.quote(str(out))}")
+    log(f"Shard {part} is {done}{already}: {out}; when all are, start transduce join {shlex.quote(str(out))}")
 
 
 def translate_in_shards(call: "Call") -> None:
@@ -96,8 +96,8 @@ def translate_in_shards(call: "Call") -> None:
     if call.on:
         call.check_output()
         joined = translate_on_ray(job, call.input, call.output, address=read_address(call.on), workers=call.workers)
-        say(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {call.output}")
-        joined.flags.say()
+        log(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {call.output}")
+        joined.flags.log()
         return
     shard = read_shard(call.shard)
     plan = translating.plan_translation(job, call.input, call.output, shard.count)
@@ -105,8 +105,10 @@ def translate_in_shards(call: "Call") -> None:
     if not record:
         translator = translating.ShardTranslator(job, call.output, plan)
         [(begin, end)] = plan.cuts(shard)
-        say(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
-        say(f"Engine: {translator.engine}")
-        record = translator.translate(shard, telling(translating.shard_lines(call.input, begin, end), "lines read"))
-        record.flags.say()
-    say(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")
+        log(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
+        log(f"Engine: {translator.engine}")
+        record = translator.translate(
+            shard, with_progress(translating.shard_lines(call.input, begin, end), "lines read")
+        )
+        record.flags.log()
+    log(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")

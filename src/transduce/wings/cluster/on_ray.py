@@ -15,8 +15,8 @@ from pathlib import Path
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.preparation.prepared import Prepared
+from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
-from transduce.system.journal import say, telling
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.wings.cluster import preparing
 from transduce.wings.cluster.ray_cluster import Pool, Task, ray_pool, run_tasks
@@ -55,7 +55,7 @@ def prepare_on_ray(
     with ray_pool(address, workers, gpus=False) as pool:
         number = SHARDS_PER_WORKER * pool.size
         plan = preparing.plan_preparation(data, folder, lambda _: number, vocab_size=vocab_size, vocabulary=vocabulary)
-        say(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
+        log(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
         do_round(folder, plan, preparing.READ_ROUND, preparing.stage_shard, pool)
         preparing.aggregate_shards(folder, plan)
         do_round(folder, plan, preparing.ENCODED_ROUND, preparing.encode_shard, pool)
@@ -68,7 +68,7 @@ def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Sha
     """A round of all shards that lack it; raises UserError as it does, and for shards that were given up."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
-    for _ in telling(done, f"of {len(missing):,} shards {round}"):
+    for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
         pass
 
 
@@ -86,11 +86,11 @@ def translate_on_ray(
         plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
         missing = [shard for shard in plan.all() if not find(folder, plan, shard)]
         if len(missing) < plan.shards:
-            say(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are there already.")
-        say(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
+            log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are there already.")
+        log(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
         translate = functools.partial(_translate, pickle.dumps((job, folder, plan, max(1, pool.cpus))))
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
-        for _ in telling(done, f"of {len(missing):,} shards translated"):
+        for _ in with_progress(done, f"of {len(missing):,} shards translated"):
             pass
     joined = join_translations(folder, output)
     shutil.rmtree(folder)

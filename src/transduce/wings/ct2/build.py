@@ -14,9 +14,9 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Sentences, length_penalty
 from transduce.preparation.prepared import is_prepared, open_prepared
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
-from transduce.system.journal import say
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
@@ -57,11 +57,11 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
         if os.access(place.parent, os.W_OK):
-            say(f"Building a fast engine for {folder}, once; it is kept in {place}")
+            log(f"Building a fast engine for {folder}, once; it is kept in {place}")
         elif not model.required:
             raise UserError(f"{place.parent} can't be written to")
         else:
-            say(f"{place.parent} can't be written to; the engine is built for this once.")
+            log(f"{place.parent} can't be written to; the engine is built for this once.")
             place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "engine"
         compute_type = build_in_cache(folder, model.config, place, threads)
         return CTranslate2Engine(place, compute_type, model.config.model, threads) if compute_type else WORSE
@@ -95,10 +95,10 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             engine = CTranslate2Engine(out, compute_type, config.model, threads)
             found = own.search(engine, sentences, 1)
         except (RuntimeError, ValueError, EngineError) as error:  # this processor lacks the instructions
-            say(f"CTranslate2, {compute_type}: {error}")
+            log(f"CTranslate2, {compute_type}: {error}")
             continue
         check = compare(own, sentences, expected, found)
-        say(
+        log(
             f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search; "
             f"their scores are {check.worse:.4f} lower on average"
         )
@@ -106,7 +106,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             check = check._replace(compute_type=compute_type)
             break
     else:
-        say("Our own search is used.")
+        log("Our own search is used.")
         for file in out.iterdir():  # never loaded
             file.unlink()
     (out / CHECK_FILE).write_text(to_json(check._asdict()), encoding="utf-8")
@@ -117,7 +117,7 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     places = [folder / model_folder.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
     for place in places:
         if is_prepared([str(place)]):
-            say(f"Learning from {place} which pieces go with which")
+            log(f"Learning from {place} which pieces go with which")
             return learn(open_prepared(place).mixture, tokenizer.source_size, joint=tokenizer.joint)
     raise UserError(f"decode.shortlist is learnt from the data of the training, and there is no {places[0]}")
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, verify
-from transduce.system.journal import say
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
 
@@ -74,7 +74,7 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     except (ImportError, OSError, UserError) as error:
         refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
     if not model.required:
-        say(f"There is no fast engine, {refusal.reason}")
+        log(f"There is no fast engine, {refusal.reason}")
     return refusal
 
 

@@ -17,8 +17,9 @@ from rich.table import Table
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import gather
 from transduce.config.settings import RECIPE
+from transduce.system.console import duration, log
 from transduce.system.errors import UserError
-from transduce.system.journal import duration, read_events, say
+from transduce.system.journal import read_events
 
 if TYPE_CHECKING:
     from transduce.wings.phrasebook.examples import Example
@@ -54,8 +55,8 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
-    say("Generated English and German sentences. The test sentences have combinations of words that are not in the")
-    say("training sentences, so memorising does not help.")
+    log("Generated English and German sentences. The test sentences have combinations of words that are not in the")
+    log("training sentences, so memorising does not help.")
     text.mkdir(parents=True, exist_ok=True)
     for part, names in files.items():
         _write(names, examples(part))
@@ -84,7 +85,7 @@ def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
     took = f"An update takes {1000 * seconds:.0f} ms on this machine"
-    say(f"{took}, so the demo makes {updates:,} updates (between {MIN_UPDATES:,} and {steps:,}).")
+    log(f"{took}, so the demo makes {updates:,} updates (between {MIN_UPDATES:,} and {steps:,}).")
     return {
         name: value * math.sqrt(share) if name == "train.learning_rate" else round(value * share)
         for name, value in pace.items()

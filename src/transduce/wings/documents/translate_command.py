@@ -3,8 +3,8 @@
 from transduce.commands.output import read_bytes, write_bytes
 from transduce.commands.translate import Call, Flags
 from transduce.model_folder import read_config
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 from transduce.text.plain import suffixes
 from transduce.wings.documents.translate import translate_document
 
@@ -26,10 +26,10 @@ def run(call: Call) -> None:
             translator, content, call.input, data.source, data.target, redo=call.redo, glossary=terms
         )
         write_bytes(call.output, document.content)
-    say(f"{document.texts:,} texts translated")
+    log(f"{document.texts:,} texts translated")
     if not document.texts and not call.redo:
-        say("Every text in it has a translation; --redo translates them again.")
+        log("Every text in it has a translation; --redo translates them again.")
     flags = Flags()
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)
-    flags.say()
+    flags.log()

@@ -6,8 +6,8 @@ from typing import Literal
 from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.config.parse import parse_assignments
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 
 PICTURES = (".svg", ".pdf", ".png")
 
@@ -67,6 +67,6 @@ def attention(
 
         maps = pick(recorded.uses[use], layer, head, mean=mean)
         draw_attention(out, recorded.uses[use], f"{USE_TITLES[use]}: {sentence}", maps)
-    say(f"{recorded.translation.text}  (score {recorded.translation.score:.3f})")
+    log(f"{recorded.translation.text}  (score {recorded.translation.score:.3f})")
     if out != STANDARD_OUTPUT:
-        say(f"Written: {out}")
+        log(f"Written: {out}")

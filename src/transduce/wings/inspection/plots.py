@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
-from transduce.system.journal import say
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.inspection.maps import AttentionUse
 from transduce.wings.inspection.page import drawable
@@ -74,7 +74,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
             save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
     missing = {chr(int(code)) for each in caught for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
     if missing and path.suffix != ".svg":  # the viewer chooses the font of an .svg
-        say(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. An .svg keeps the text.")
+        log(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. An .svg keeps the text.")
 
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, to_json, write_text
-from transduce.system.journal import say
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
 
@@ -123,14 +123,14 @@ def carry_out(
         if done and record is None:
             raise UserError(f"{out} holds a model without {RECORD}, so it is no run of a table. Move it away.")
     states = [(record is not None, done) for *_, record, done in runs]
-    say(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} begun.")
+    log(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} begun.")
     for experiment, seed, out, record, done in runs:
         if done or experiment.name in unstartable:
             continue
         if clock() >= until:
             return False
         _write_record(experiment, seed, record, out)
-        say(f"{experiment.name}, seed {seed}: {out}")
+        log(f"{experiment.name}, seed {seed}: {out}")
         # A run that has begun has a copy of its text, whose files may have moved.
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
@@ -141,7 +141,7 @@ def carry_out(
                 if str(error) in unstartable.values():
                     raise
                 unstartable[experiment.name] = str(error)
-            say(str(error))
+            log(str(error))
             failures.append(out)
             continue
         if result.reason == "interrupted":

@@ -11,8 +11,8 @@ from rich.table import Table as ScreenTable
 
 from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 
 if TYPE_CHECKING:
     from transduce.wings.paper.tables import Table
@@ -75,7 +75,7 @@ def reproduce(
     table = _table(what, out, options, seeds, budget)
     _print(table)
     for path in table.write(out):
-        say(f"Written: {path}")
+        log(f"Written: {path}")
 
 
 def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float) -> "Table":
@@ -104,7 +104,7 @@ def _draw(out: Path) -> None:
         error = figures.shift_error(offset, 512, 1000)
         print(f"PE(pos + {offset}) = PE(pos) M within {error:.1e} for 1,000 positions")
     for name in ("positions", "schedules", "scale"):
-        say(f"Written: {out / name}.png")
+        log(f"Written: {out / name}.png")
 
 
 def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
         for name, use in attention_of(loaded.model, loaded.tokenizer, text, loaded.config.decode).uses.items():
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
-            say(f"Written: {path}")
+            log(f"Written: {path}")
 
 
 def _print(table: "Table") -> None:

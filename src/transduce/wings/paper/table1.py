@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 from transduce.wings.inspection.plots import chart
 from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
 from transduce.wings.paper.tables import Table, definition
@@ -123,10 +123,10 @@ def table(folder: Path) -> Table:
     """Measure the table, which takes some minutes, and draw table1.png in `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
-        say(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
+        log(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
     for d in CROSSING_WIDTHS:
-        say(f"Measuring the length at which self-attention becomes slower than recurrence, d = {d:,}")
+        log(f"Measuring the length at which self-attention becomes slower than recurrence, d = {d:,}")
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []

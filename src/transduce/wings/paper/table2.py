@@ -14,8 +14,8 @@ from transduce.config.schema import ModelConfig
 from transduce.decoding.loading import load_models
 from transduce.evaluation.evaluate import evaluate
 from transduce.model.arithmetic import per_target_token
+from transduce.system.console import log
 from transduce.system.files import MANIFEST
-from transduce.system.journal import say
 from transduce.text.pairs import read_pairs
 from transduce.wings.paper.experiments import (
     RECORD,
@@ -162,7 +162,7 @@ def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[st
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:
-        say(f"Translating with an ensemble of {len(runs)} models: {path.stem}")
+        log(f"Translating with an ensemble of {len(runs)} models: {path.stem}")
         models = load_models([run.folder for run in runs])
         data, decode = models[0].config.data, models[0].config.decode
         pairs = list(read_pairs(test or data.test, (data.source, data.target)))

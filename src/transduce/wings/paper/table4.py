@@ -10,9 +10,9 @@ from typing import Any
 from transduce.commands.recipes import read_text
 from transduce.config.parse import read_recipe
 from transduce.decoding.loading import load_models
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text
-from transduce.system.journal import say
 from transduce.wings.paper.experiments import FILE_OPTIONS, Experiment, cached, figure, results
 from transduce.wings.paper.tables import Table, definition
 from transduce.wings.parsing.evalb import COLLINS
@@ -102,7 +102,7 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
 
     def parse() -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
-        say(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
+        log(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
         models = load_models([run])
         _, scores, agreed, changed = measure(Parser(models, models[0].config.decode), gold, COLLINS)
         return {

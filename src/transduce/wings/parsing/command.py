@@ -12,9 +12,9 @@ from transduce.commands.options import Assignments
 from transduce.commands.output import STANDARD_OUTPUT, check_output, print_table, write_lines
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.system.journal import say
 from transduce.text.pairs import TREES
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 from transduce.wings.parsing.trees import ROOTS, read_trees
@@ -54,7 +54,7 @@ def parse(
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
-        say("Type the sentences to parse, then Ctrl-D.")
+        log("Type the sentences to parse, then Ctrl-D.")
     parses = parser.parse(without_byte_order_mark(read_lines(input)))
     write_lines(output, (str(parse or "") for parse in parses))
 

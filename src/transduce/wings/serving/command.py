@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from transduce.commands.output import print_table
 from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 from transduce.system.machine import lower_priority
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def serve(
     served = by_direction(_load_all(models, engine))
     app = application(served, owners, limits, local=local and not proxy)
     for direction, model in served.items():
-        say(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
-    say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
+        log(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
+    log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
 
 

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from transduce.system.journal import say
+from transduce.system.console import log
 from transduce.wings.serving.limits import Limits
 
 try:
@@ -30,7 +30,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
     """Serve until SIGINT or SIGTERM; then stop accepting, answer accepted requests and return."""
     allowed = _connections(limits.connections)
     if allowed < limits.connections:
-        say(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
+        log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
     gc.collect()
     gc.freeze()  # a collection that scans models and libraries pauses the server for 0.1 seconds

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from transduce.commands.options import Assignments
-from transduce.commands.prepare import say_prepared, vocabulary_options
+from transduce.commands.prepare import print_prepared, vocabulary_options
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
 from transduce.decoding.registry import EngineName
-from transduce.system.journal import say
+from transduce.system.console import log
 from transduce.system.machine import cores
 
 
@@ -50,8 +50,8 @@ def distill(
     folders = [model, *map(Path, ensemble)]
     search = {name: value for name, value in given.items() if not name.startswith("data.")}
     translator = load(folders, search, engine=engine)
-    say(f"Engine: {translator.engine.name}")
+    log(f"Engine: {translator.engine.name}")
     known = model_folder.read_config(model).data
     data = configure({"data.source": known.source, "data.target": known.target}, given, learnt).data
     prepared = run(translator, folders, data, out, keep_original=keep_original, threads=cores())
-    say_prepared(prepared)
+    print_prepared(prepared)

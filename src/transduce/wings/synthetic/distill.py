@@ -14,10 +14,11 @@ from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import CUT, Translation
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
+from transduce.system.console import with_progress
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
-from transduce.system.journal import Event, Journal, Value, read_events, telling
+from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
@@ -102,7 +103,7 @@ def _translated(
     with Journal(path) as journal:
         if not journal.size:
             journal.write("distillation", **call)
-        for pair, translation in telling(_translations(pairs, translator), "lines translated"):
+        for pair, translation in with_progress(_translations(pairs, translator), "lines translated"):
             event = {"source": pair.source, "text": translation.text, "cut": CUT in translation.flags}
             journal.write("translation", **event)
             yield pair, event

@@ -11,8 +11,8 @@ import numpy as np
 
 from transduce.commands.output import check_output, print_table, write_lines
 from transduce.config.schema import UNK
+from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
-from transduce.system.journal import say, telling
 from transduce.system.machine import cores
 from transduce.text.pairs import read_pairs
 from transduce.text.plain import STANDARD_INPUT, suffixes
@@ -60,7 +60,7 @@ def check_corpus(
         check_form(files, fix)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
     began = time.monotonic()
-    pairs = telling(read_pairs(files, languages, lenient=True), "pairs checked")
+    pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
     result = audit(pairs, rules, threads or cores())
     seconds = time.monotonic() - began
     uncovered = _uncovered(result, vocabulary)
@@ -71,7 +71,7 @@ def check_corpus(
     if out:
         page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
         write_lines(out, [page])
-        say(f"Written: {out}")
+        log(f"Written: {out}")
     if fix:
         _fix(files, languages, fix, result)
 
@@ -84,11 +84,11 @@ def choose_rules(
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
-        say("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
+        log("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]
     for code, rule in zip(languages, LANGUAGE_RULES[1:], strict=True):
         if code and rule in chosen and rule not in only and not identifier().label(code):
-            say(f"The language '{code}' is not checked: py3langid doesn't know it.")
+            log(f"The language '{code}' is not checked: py3langid doesn't know it.")
             chosen = [name for name in chosen if name not in (rule, SWAPPED)]
     others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or test or only))
     return Rules(0, DUPLICATE in chosen, others, languages, test)
@@ -203,4 +203,4 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
     if audit.repaired:
         write_lines(repaired, corpus.repaired())
         written += f", {repaired} ({audit.repaired:,} kept pairs)"
-    say(written)
+    log(written)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from transduce.commands.output import print_table
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.journal import say
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def fetch(
     from transduce.wings.corpora.fetch import corpus as fetching  # urllib, ssl: too slow for --help
 
     if out and (fetched := fetching.already_fetched(name, out)):
-        say(f"{out} holds {name} already.")
+        log(f"{out} holds {name} already.")
         _print_fetched(fetched)
         return
     if entry.catalogue and not request.version:

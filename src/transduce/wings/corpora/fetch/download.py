@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from transduce.system.console import Display, log, transfer_line
 from transduce.system.errors import UserError
 from transduce.system.files import digest, write_error
-from transduce.system.journal import Display, say, transfer_line
 from transduce.wings.corpora.fetch.table import Download
 
 TIMEOUT_SECONDS = 30.0  # without a byte
@@ -105,7 +105,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
                 f"{url} can't be fetched: {reason}, {failures} times. Run the same command later to resume."
             )
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
-        say(f"{url}: {reason}; again in {wait:,.0f} s")
+        log(f"{url}: {reason}; again in {wait:,.0f} s")
         time.sleep(wait)
 
 
