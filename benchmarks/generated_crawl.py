@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.word_cache import Rows
+from transduce.tokens.vocabulary import Rows
 from transduce.wings.phrasebook.examples import examples
 
 SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400

@@ -114,7 +114,7 @@ def translate_line(model: Path, folder: Path) -> Callable[[], None]:
 def translate_po(model: Path) -> Callable[[], object]:
     """A .po file with one text."""
     try:
-        from transduce.wings.documents.translate import translate_document
+        from transduce.wings.documents.document import translate_document
     except ImportError:  # before documents were a wing
         from transduce.decoding.documents import translate_document
     translator = transduce.load(model)

@@ -16,7 +16,7 @@ from transduce.text.pairs import Pair
 from transduce.text.rules import Rules
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
-from transduce.tokens.word_cache import pack
+from transduce.tokens.vocabulary import pack
 
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
 TINY: dict[str, object] = {  # options of a training that takes a second or two

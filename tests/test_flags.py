@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 
 from transduce.cli import COMMANDS, FLAGS
 
@@ -14,7 +15,9 @@ PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)  # a command to be pasted
 
 def known_flags() -> set[str]:
     """The flags of all commands."""
-    names = {name for command in COMMANDS.values() for name in inspect.signature(command.load()).parameters}
+    names = {
+        name for command in COMMANDS.values() for name in inspect.signature(resolve_name(command.function)).parameters
+    }
     return {*FLAGS.values(), "--set", *(f"--{name.replace('_', '-')}" for name in names)}
 
 
@@ -29,9 +32,10 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             if isinstance(child, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else " " for part in child.values]
                 yield child.lineno, "".join(map(str, parts))
+            elif isinstance(node, ast.Expr | ast.JoinedStr):
+                continue
             elif isinstance(child, ast.Constant) and isinstance(child.value, str):
-                if not isinstance(node, ast.Expr | ast.JoinedStr):
-                    yield child.lineno, child.value
+                yield child.lineno, child.value
 
 
 def named_flags(text: str, flags: set[str]) -> Iterator[tuple[int, str]]:

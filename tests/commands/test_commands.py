@@ -27,13 +27,13 @@ from command_line import run
 from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
-from transduce.commands.output import write_lines
 from transduce.commands.recipes import gather, with_languages
 from transduce.config.parse import configure
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError
+from transduce.text.plain import write_lines
 from transduce.wings.demo.command import next_steps
 from transduce.wings.synthetic.distill import distill
 from waiting import PATIENCE, wait_for
@@ -705,12 +705,12 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one test.src": "Unexpected argument test.src; name the file to read after --input.",
     "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
-    "translate one --input test.src --output test.src": "--output test.src is also the input; name another file.",
+    "translate one --input test.src --output test.src": "test.src is also the input; name another file (--output).",
     "translate one --input test.src --output ./test.src": "is also the input",
-    "translate one --input test.src --glossary train.tsv --output train.tsv": "--output train.tsv is also the input",
-    "translate one --input test.src --output no/x": "--output no/x can't be written: there is no folder no; make it",
-    "translate one --input test.src --output x.gz": "--output x.gz would not be compressed; leave .gz out of its name.",
-    "translate one --input test.src --output data": "--output data is a folder; name a file in it.",
+    "translate one --input test.src --glossary train.tsv --output train.tsv": "train.tsv is also the input",
+    "translate one --input test.src --output no/x": "no/x can't be written: there is no folder no; make it",
+    "translate one --input test.src --output x.gz": "leave .gz out of its name (--output).",
+    "translate one --input test.src --output data": "data is a folder; name a file in it (--output).",
     "translate one --input test.src --output old.txt --n-best 5": "n_best must be from 1 to decode.beam_size (4)",
     "translate one --input test.src --beam-size 0": "decode.beam_size must be at least 1, not 0",
     "translate one --input test.src --beam-size two": 'Invalid value for --beam-size: unable to convert "two" into int',
@@ -723,7 +723,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
-    "evaluate one test.src test.tgt --output test.tgt": "--output test.tgt is also the input",
+    "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one.",

@@ -97,7 +97,7 @@ def test_pieces_spell_the_text(tokenizer):
 @given(st.lists(lines, max_size=6), st.integers(1, 9))
 def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.source.model)
-    with patch("transduce.tokens.word_cache.MAX_CACHED_CHARACTERS", most):
+    with patch("transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", most):
         rows = tokenizer.encode_source(texts)
         packed = tokenizer.source.encode(texts)
     assert packed.lists() == rows

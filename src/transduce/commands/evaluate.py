@@ -6,13 +6,13 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import check_output, print_table, write_lines
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
+from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import TREES, read_pairs
-from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
 
 if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from transduce.commands.output import print_table
 from transduce.config.schema import flatten
 from transduce.config.settings import DEFAULT
 from transduce.decoding.registry import EXPORT_FORMATS
+from transduce.system.console import print_table
 from transduce.training.card import figures, vocabulary
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from transduce.config.schema import ModelConfig, RunConfig
@@ -19,15 +19,15 @@ TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 
 @contextmanager
-def profiled(is_on: bool, phases: Sequence[str]) -> Iterator[Profile | None]:
-    """Measure the phases of a block and print them at its end, also after an error; does nothing unless `is_on`."""
-    profile = None
-    try:
-        with profiling(phases, _synchronize) if is_on else nullcontext() as profile:
+def profiled(phases: Sequence[str]) -> Iterator[Profile]:
+    """Measure the phases of a block and print them at its end, also after an error."""
+    with profiling(phases, _synchronize) as profile:
+        try:
             yield profile
-    finally:
-        for line in profile.table() if profile else ():
-            log(line)
+        finally:
+            profile.charge()
+            for line in profile.table():
+                log(line)
 
 
 def _synchronize() -> None:

@@ -1,6 +1,7 @@
 """`transduce train`."""
 
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 from transduce.commands.options import Assignments
@@ -54,7 +55,7 @@ def train(
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 
-    with profiled(profile, TRAIN_PHASES) as measured:
+    with profiled(TRAIN_PHASES) if profile else nullcontext() as measured:
         result = run(settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
     if measured:
         print_training_speed(measured, model_folder.read_config(out))

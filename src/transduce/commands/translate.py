@@ -4,14 +4,13 @@ import dataclasses
 import json as json_format
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
@@ -21,7 +20,14 @@ from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import DOCUMENT_SUFFIXES
-from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import (
+    STANDARD_OUTPUT,
+    check_output,
+    read_lines,
+    suffixes,
+    without_byte_order_mark,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
@@ -89,7 +95,7 @@ class Call:
         """The translator, loaded before the block; the time of the block is profiled if asked for."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
-        with profiled(self.profile, TRANSLATE_PHASES) as profile:
+        with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
             with phase("start", whole=True):
                 translator = load(self.models, self.options, engine=self.engine)
             log(f"Engine: {translator.engine.name}")

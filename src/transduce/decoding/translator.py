@@ -86,14 +86,12 @@ class Translator:
     ) -> list[Translation]:
         """One translation per text, in order; with n_best > 1 it has up to n_best - 1 other texts.
 
-        align: link each word of a translation to the words of its source (`Translation.links`). glossary: where the
-        source of a term occurs in a text, every translation contains its target. sentences: a text has any number of
-        sentences and paragraphs, perhaps with tags and placeholders, which are kept; otherwise it is one sentence, of
-        which a model that was trained on masked placeholders sees them masked, too.
+        align: link each word of a translation to the words of its source (`Translation.links`). glossary: each
+        translation contains the targets of the terms whose sources occur in its text. sentences: a text has any number
+        of sentences and paragraphs, possibly with tags and placeholders, which are kept; otherwise it is one sentence.
 
-        A blank text has an empty translation and never reaches the model. Raises UserError for an option that no engine
-        of the model supports, for an n_best above the beam size, and, with the number of the text, from 1, for a text
-        or a term that is too long for the model and for a line break without `sentences`.
+        A blank text has an empty translation. Raises UserError if no engine of the model supports an option, if n_best
+        exceeds the beam size, and for a text that is too long or, without `sentences`, contains a line break.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)

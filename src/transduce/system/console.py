@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, TypeVar
 
 from rich.console import Console
@@ -86,3 +86,10 @@ class Display:
     def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print the rows in columns; the last column may be long and is not folded, so that it can be copied."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

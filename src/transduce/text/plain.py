@@ -1,4 +1,4 @@
-"""The lines of text files and pipes, also compressed ones.
+"""The lines of text files and pipes: read, also from compressed files, and written.
 
 A line ends only at `\\n`. `str.splitlines()` and universal newlines would also cut at U+0085, U+2028, form feeds and
 lone carriage returns. Files are read in blocks of whole lines, so memory does not grow with the file.
@@ -7,22 +7,25 @@ lone carriage returns. Files are read in blocks of whole lines, so memory does n
 import bz2
 import contextlib
 import difflib
+import io
 import lzma
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from transduce.system.errors import UserError
+from transduce.system.files import write_file
 
 BLOCK_BYTES = 1 << 18
 COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller: the text may be a thousand times larger
 PIPE_MEMORY_BYTES = 1 << 24  # of a pipe that is read twice; the rest goes to a temporary file
 STANDARD_INPUT = ("-", "/dev/stdin")
+STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
     b"\x1f\x8b": "gzip data. Let its name end in .gz",
@@ -210,3 +213,69 @@ def _suggestion(missing: Path) -> str:
         for name in difflib.get_close_matches(missing.name, names, n=1, cutoff=0.5):
             return f". Did you mean {missing.with_name(name)}?"
     return f"; no file in {missing.parent.resolve()} has a similar name."
+
+
+def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
+    """Raise UserError for an output that can't be written or is an input, before any work is done."""
+    if output == STANDARD_OUTPUT:
+        return
+    if output.is_dir():
+        raise UserError(f"{output} is a folder; name a file in it.", option=option)
+    if compression := suffixes(str(output))[1]:
+        raise UserError(f"{output} would not be compressed; leave {compression} out of its name.", option=option)
+    if not output.parent.is_dir():
+        raise UserError(f"{output} can't be written: there is no folder {output.parent}; make it first.", option=option)
+    for file in map(Path, inputs):
+        if output.is_file() and file.exists() and output.samefile(file):
+            raise UserError(f"{output} is also the input; name another file.", option=option)
+
+
+def read_bytes(file: str) -> bytes:
+    """A whole file; raises UserError if it can't be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} can't be read: {error.strerror or error}.") from None
+
+
+def write_lines(output: Path, lines: Iterable[str]) -> None:
+    """Write a file of lines; - is the standard output.
+
+    The file is replaced when all lines are written, and stays as it was if `lines` or the writing fails. Raises
+    UserError if it can't be written.
+    """
+    if output == STANDARD_OUTPUT:
+        print_lines(lines)
+    else:
+        _write(output, (f"{line}\n".encode() for line in lines))
+
+
+def write_bytes(output: Path, content: bytes) -> None:
+    """Write a file as `write_lines` does."""
+    if output == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        _write(output, [content])
+
+
+def _write(output: Path, parts: Iterable[bytes]) -> None:
+    if not output.exists() or output.is_file():
+        with write_file(output.resolve()) as file:  # a link stays a link
+            file.writelines(parts)
+        return
+    try:
+        with output.open("wb") as file:  # a pipe or a device can't be replaced
+            file.writelines(parts)
+    except BrokenPipeError:  # the reader has gone: the command ends with status 141
+        raise
+    except OSError as error:
+        raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print the lines as UTF-8 with line feeds between them, on every system."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    for line in lines:
+        print(line)

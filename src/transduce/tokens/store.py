@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.system.files import verify, write_folder
 from transduce.tokens.packed import PackedWriter, map_file
-from transduce.tokens.word_cache import Rows
+from transduce.tokens.vocabulary import Rows
 
 STORE_FORMAT = 2  # of a store; another one is refused
 HEADER = "store.json"

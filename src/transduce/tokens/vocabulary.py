@@ -1,16 +1,93 @@
-"""One SentencePiece model of our own: text to ids and back."""
+"""One SentencePiece model of our own: text to ids and back, with a cache of encoded words."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
+import numpy as np
 import sentencepiece
+from numpy.typing import NDArray
 
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span, piece_spans
-from transduce.tokens.word_cache import Rows, WordCache, pack
 
 SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
 # A protocol buffer that is continued with a second normalizer_spec merges both: this one says add_dummy_prefix = false.
 NO_PREFIX = b"\x1a\x02\x18\x00"
+MAX_CACHED_CHARACTERS = 2_000_000  # of all words: about 200,000 words and 30 MB
+
+
+class Rows(NamedTuple):
+    """Rows of ids, of sentences or words, one after another."""
+
+    ids: NDArray[np.uint32]  # (tokens,)
+    lengths: NDArray[np.int64]  # (sentences,)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """Some of the rows; chosen: (sentences,)."""
+        return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
+
+    def take(self, places: NDArray[np.int64]) -> "Rows":
+        """The rows at these places, in their order."""
+        lengths = self.lengths[places]
+        starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
+        return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
+
+    def lists(self) -> list[list[int]]:
+        """Each row as a list."""
+        ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
+        return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def pack(rows: Sequence[Sequence[int]]) -> Rows:
+    """Lists of ids, one after another."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
+
+
+class WordCache:
+    """Encodes texts whose words, separated by spaces, are encoded independently of each other.
+
+    encode: encodes words; it is called once for each word in the cache.
+    """
+
+    def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
+        self._encode = encode
+        self._lock = threading.Lock()
+        self._place: dict[str, int] = {}
+        self._pieces = pack([])
+        self._size = 0  # characters
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        """Ids of texts; an empty text has none."""
+        spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
+        words = " ".join(texts).split(" ") if texts else []
+        with self._lock:
+            places = self._places(words)
+            rows = self._pieces.take(places)  # of the words
+        ends = np.cumsum(spaces + 1)
+        lengths = np.diff(np.cumsum(rows.lengths)[ends - 1], prepend=0)
+        is_empty = np.fromiter((not text for text in texts), bool, len(texts))
+        ids = rows.ids[np.repeat(~is_empty, lengths)]
+        lengths[is_empty] = 0
+        return Rows(ids, lengths)
+
+    def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The place of each word in the cache, to which new words are added."""
+        new = set(words).difference(self._place)
+        self._size += sum(map(len, new))
+        if self._size > MAX_CACHED_CHARACTERS and self._place:
+            self._place.clear()
+            self._pieces = pack([])
+            new = set(words)
+            self._size = sum(map(len, new))
+        if new:
+            cut = self._encode(list(new))
+            self._place.update(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
+            ids, lengths = self._pieces
+            self._pieces = Rows(np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths)))
+        return np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
 
 
 class Vocabulary:

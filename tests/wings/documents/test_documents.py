@@ -22,10 +22,9 @@ from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.documents.document import Document
+from transduce.wings.documents.document import Document, translate_document
 from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.documents.po import read_translated_po
-from transduce.wings.documents.translate import translate_document
 from transduce.wings.documents.xliff import read_translated_xliff
 from transduce.wings.inline.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.wings.inline.segments import split

@@ -4,10 +4,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.commands.output import STANDARD_OUTPUT, check_output
 from transduce.commands.prepare import print_prepared
 from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
+from transduce.text.plain import STANDARD_OUTPUT, check_output
 
 if TYPE_CHECKING:
     from transduce.commands.translate import Call

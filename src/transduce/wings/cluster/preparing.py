@@ -44,7 +44,7 @@ from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_orde
 from transduce.text.rules import Checker
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.word_cache import Rows
+from transduce.tokens.vocabulary import Rows
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, require_all
 
 PREPARATION_PLAN = "prepare"  # the kind of these plans

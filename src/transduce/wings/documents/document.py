@@ -1,4 +1,4 @@
-"""A file as characters with slots where its texts are.
+"""A file as characters with slots where its texts are, and its translation.
 
 The reader of a format finds the slots; the rest of the file is written back byte for byte. In a file that holds texts
 in two languages, the slots are where translations are missing.
@@ -12,8 +12,10 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
-from transduce.text.formats import TextKind
+from transduce.text.formats import TextKind, read_document
 
 BYTE_ORDER_MARKS = {  # the longer first
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -196,3 +198,34 @@ def decode_pieces(
             ) from None
         line += text.count("\n")
         yield text
+
+
+class TranslatedDocument(NamedTuple):
+    """A translated file."""
+
+    content: bytes
+    texts: int  # translated
+    flagged: list[tuple[int, tuple[str, ...]]]  # line and flags of each text that needs a look
+
+
+def translate_document(
+    translator: Translator,
+    content: bytes,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    redo: bool = False,
+    glossary: Sequence[Term] = (),
+) -> TranslatedDocument:
+    """A file with its texts translated; the suffix of its name says its format.
+
+    redo: also texts that have a translation, in a file that holds both languages. Raises UserError for a file that
+    can't be read.
+    """
+    document = read_document(content, name, source, target, redo=redo)
+    options = TranslationOptions(glossary=tuple(glossary), sentences=True)
+    lines = document.lines
+    translations = list(translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=lines))
+    flagged = [(line, each.flags) for line, each in zip(lines, translations, strict=True) if each.flags]
+    return TranslatedDocument(document.write([each.text for each in translations]), len(translations), flagged)

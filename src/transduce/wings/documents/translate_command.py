@@ -1,12 +1,11 @@
 """The document job of `transduce translate`."""
 
-from transduce.commands.output import read_bytes, write_bytes
 from transduce.commands.translate import Call, Flags
 from transduce.model_folder import read_config
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.text.plain import suffixes
-from transduce.wings.documents.translate import translate_document
+from transduce.text.plain import read_bytes, suffixes, write_bytes
+from transduce.wings.documents.document import translate_document
 
 
 def run(call: Call) -> None:

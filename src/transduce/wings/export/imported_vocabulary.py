@@ -9,8 +9,7 @@ from collections.abc import Container, Sequence
 
 from transduce.config.schema import UNK
 from transduce.tokens.spans import Span, piece_spans
-from transduce.tokens.vocabulary import SPACE, Vocabulary, open_model
-from transduce.tokens.word_cache import Rows, pack
+from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, open_model, pack
 
 # Around the target language, at the start of a source of a multilingual model.
 LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import STANDARD_OUTPUT, check_output, write_lines
 from transduce.config.parse import parse_assignments
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.text.plain import STANDARD_OUTPUT, check_output, write_lines
 
 PICTURES = (".svg", ".pdf", ".png")
 
@@ -44,7 +44,7 @@ def attention(
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}
     options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
-    check_output(out, [], "--out")
+    check_output(out, [], "out")
     is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
     if is_page and (use != "source" or layer or head or mean):
         raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")

@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.output import STANDARD_OUTPUT, check_output, print_table, write_lines
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
-from transduce.system.console import log
+from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import TREES
-from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import (
+    STANDARD_OUTPUT,
+    check_output,
+    read_lines,
+    suffixes,
+    without_byte_order_mark,
+    write_lines,
+)
 from transduce.wings.parsing.trees import ROOTS, read_trees
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.commands.output import print_table
 from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
-from transduce.system.console import log
+from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
 from transduce.system.machine import lower_priority
 

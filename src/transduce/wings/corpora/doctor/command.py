@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from transduce.commands.output import print_table
 from transduce.commands.recipes import Files, FromCode, ToCode
+from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.wings.corpora.doctor.machine import Fact, machine_facts

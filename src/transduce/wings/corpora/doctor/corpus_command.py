@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from transduce.commands.output import check_output, print_table, write_lines
 from transduce.config.schema import UNK
-from transduce.system.console import log, with_progress
+from transduce.system.console import log, print_table, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.text.pairs import read_pairs
-from transduce.text.plain import STANDARD_INPUT, suffixes
+from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines
 from transduce.text.rules import (
     DUPLICATE,
     ENCODING,
@@ -51,7 +50,7 @@ def check_corpus(
     """Read the corpus once and report; to repair it, read it again and write the kept pairs. See `doctor`."""
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
-        check_output(output, files, "--out" if output == out else "--fix")
+        check_output(output, files, "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
         raise UserError("--fix and --out name the same file twice. Give each output a file of its own.")
     if fix and set(files) & set(STANDARD_INPUT):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from transduce.commands.output import print_table
-from transduce.system.console import log
+from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.commands.output import write_lines
+from transduce.text.plain import write_lines
 
 
 def test_an_output_file_that_is_a_closed_pipe_ends_with_141(tmp_path: Path) -> None:
