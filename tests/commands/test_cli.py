@@ -142,8 +142,8 @@ def test_importing_the_package_loads_nothing_slow() -> None:
     ("arguments", "words"),
     [
         (["optoins"], ["optoins", 'Did you mean "options"?']),
-        (["imitate", "--beam-sise", "3", "--out", "m"], ["--beam-sise", "did you mean --beam-size?"]),
-        (["imitate", "--qqq", "3", "--out", "m"], ["--qqq", "did you mean --"]),
+        (["imitate", "--beam-sise", "3", "--out", "m"], ["--beam-sise", "Did you mean --beam-size?"]),
+        (["imitate", "--qqq", "3", "--out", "m"], ["Unknown option: --qqq."]),
         (["imitate", "--beam-size", "three", "--out", "m"], ["--beam-size", '"three"', "int"]),
         (["imitate"], ["imitate needs --out."]),
         (["imitate", "--out"], ["--out needs a value."]),

@@ -418,7 +418,7 @@ def test_an_ensemble_is_that_of_its_models(place, capsys):
 def test_how_far_a_long_translation_is_stands_on_standard_error(place, capsys, monkeypatch):
     command = ["translate", place / "one", "--input", place / "test.src"]
     expected = output(capsys, *command)
-    monkeypatch.setattr("transduce.system.journal.SECONDS_BETWEEN_LINES", -1.0)
+    monkeypatch.setattr("transduce.system.console.SECONDS_BETWEEN_LINES", -1.0)
     status, found, said = run(capsys, *command)
     assert (status, found) == (0, expected)
     assert [line.split(" a second")[0].split(", ")[0] for line in said.splitlines()[1:]] == [

@@ -205,7 +205,7 @@ def test_the_shape_of_bytenet():
 
 
 def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(table4, "TRAIN_TREES", 400)
+    monkeypatch.setattr(table4, "TRAIN_TREES", 40)
     trees = "".join(f"{example.tree}\n" for example in examples("train", 40))
     (tmp_path / "some.mrg").write_text(trees)
     (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
@@ -218,7 +218,7 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     assert status == 0, said
     assert "some, 40 trees" in printed and "some, 5 trees" in printed and "phrasebook" in printed
     data = json.loads((tmp_path / "out/parsing.json").read_text())
-    assert len(data["runs"]) == 5 and [run["trees"] for run in data["runs"]] == [12, 8, 8, 8, 8]
+    assert len(data["runs"]) == 5 and [run["trees"] for run in data["runs"]] == [40, 8, 8, 8, 8]
     assert run(capsys, *command)[1] == printed, "from the runs that are there"
 
 
