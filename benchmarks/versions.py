@@ -30,7 +30,8 @@ from pathlib import Path
 
 from serving import closed, server
 
-STEPS = {"small": 40, "base": 20}
+STEPS = 30
+TOKENS = {"small": 2048, "base": 1024}  # of an update, on either side
 SHAPES = {
     "small": ("num_encoder_layers=3", "num_decoder_layers=3", "d_model=256", "d_ff=1024", "num_heads=4"),
     "base": ("num_encoder_layers=6", "num_decoder_layers=6", "d_model=512", "d_ff=2048", "num_heads=8"),
@@ -82,7 +83,7 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         out = folder / "run"
         shutil.rmtree(out, ignore_errors=True)
         sizes = [f"model.{each}" for each in SHAPES[shape]]
-        length = [f"train.steps={STEPS[shape]}", "train.warmup=10", "data.max_tokens=4096", "data.vocab_size=8000"]
+        length = [f"train.steps={STEPS}", "train.warmup=10", f"data.max_tokens={TOKENS[shape]}", "data.vocab_size=8000"]
         run(version, "train", "--out", str(out), *corpus, *sizes, *length)
         journal = map(json.loads, (out / "journal.jsonl").read_text(encoding="utf-8").splitlines())
         updates = [event for event in journal if event["event"] == "update"]
