@@ -20,10 +20,10 @@ def with_tokens(masked: Masked) -> Masked:
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
-    """Replace the placeholders of a text and its translation with the same tokens, if they have the same ones.
+    """Replace the placeholders of a text and its translation with the same tokens; None if a placeholder has no match.
 
-    Different placeholders of one kind may mean the same, as `:term:`bit`` and `:term:`octet <bit>``. Those that
-    only one text has are therefore matched by kind, in order. None if a placeholder still lacks its counterpart.
+    Equal placeholders match. A placeholder that only one text has, such as `:term:`bit`` or `:term:`octet <bit>``,
+    matches the other text's next unmatched placeholder of the same kind, since both may mean the same.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
