@@ -176,7 +176,7 @@ def test_a_wrong_weight_is_found_and_nothing_is_written(form, models, tmp_path, 
 
     FORMS_BEFORE = dict(FORMS)  # noqa: N806
     monkeypatch.setitem(FORMS, form, FORMS[form]._replace(write=write))
-    with pytest.raises(UserError, match=r"differ in \d+ of 40 sentences\. '.*' becomes '.*' by the model"):
+    with pytest.raises(UserError, match=r"differ in \d+ of 40 sentences\. The model translates '.*' as '.*', the"):
         export(folder, form, tmp_path / "place" / "out")
     assert not (tmp_path / "place").exists()
 
@@ -229,7 +229,7 @@ def test_what_is_not_exact_is_judged_by_bleu(models):
     pairs = [Pair(text, output.text, Origin("a test", 1)) for text, output in zip(texts, ours, strict=True)]
     found = parity.check_parity(model, pairs, says(ours), exact=False)
     assert found.bleu and found.bleu.first.value == found.bleu.second.value == pytest.approx(100)
-    assert "BLEU 100.00 instead of 100.00" in found.report()[1] and "at least 1,000" in found.report()[2]
+    assert "BLEU is 100.00, the model's 100.00" in found.report()[1] and "at least 1,000" in found.report()[2]
     with pytest.raises(UserError, match="Nothing was written, since the export translates worse: BLEU"):
         parity.check_parity(model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False)
     gone = [pair._replace(origin=Origin(PHRASEBOOK, 1)) for pair in pairs]

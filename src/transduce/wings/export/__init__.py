@@ -1,1 +1,1 @@
-"""Exports to other formats and imports from them, each compared with the model."""
+"""Exports to other formats and imports of Marian models; each result is compared with the original model."""

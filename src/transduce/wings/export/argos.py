@@ -1,7 +1,6 @@
-"""Export to a package that Argos Translate and LibreTranslate install: a zip archive.
+"""Export to a package for Argos Translate and LibreTranslate: a zip archive such as translate-en_de-1_0.argosmodel.
 
-translate-en_de-1_0.argosmodel      translate-en_de-1_0/   metadata.json  sentencepiece.model  README.md
-                                                           model/ (see `ctranslate2.py`)
+Its folder translate-en_de-1_0 holds metadata.json, sentencepiece.model, README.md and model/ (see `ctranslate2.py`).
 """
 
 import tempfile
@@ -21,7 +20,7 @@ MIN_ARGOS_VERSION = "1.9.0"
 
 
 def usage(model: Bundle) -> str:
-    """Markdown: how to use the package."""
+    """The Markdown text that explains how to use the package."""
     data = model.config.data
     return fill("argos", file=f"{_name(model)}{SUFFIX}", source=data.source, target=data.target)
 
@@ -52,14 +51,14 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 
 def open_runner(folder: Path) -> Runner:
-    """Open the package with CTranslate2 and SentencePiece, as Argos Translate does."""
+    """Open the package in a folder with CTranslate2 and SentencePiece, as Argos Translate does."""
     with tempfile.TemporaryDirectory() as unpacked:
         [package] = folder.glob(f"*{SUFFIX}")
         with zipfile.ZipFile(package) as archive:
             archive.extractall(unpacked)
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
-        return ctranslate2.runner(root / "model", pieces, pieces)  # reads all files before it returns
+        return ctranslate2.runner(root / "model", pieces, pieces)  # reads all files before they are deleted
 
 
 def _name(model: Bundle) -> str:

@@ -1,7 +1,6 @@
-"""Export to a folder for CTranslate2 with SentencePiece.
+"""Export to a folder for CTranslate2 and SentencePiece.
 
-model.bin  config.json  shared_vocabulary.json      of CTranslate2
-sentencepiece.model                                 or source.spm and target.spm
+Files: model.bin, config.json and shared_vocabulary.json; sentencepiece.model, or source.spm and target.spm.
 """
 
 import json
@@ -25,11 +24,11 @@ JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "
 
 
 def usage(model: Bundle) -> str:
-    """Markdown: how to use the folder."""
+    """The Markdown text that explains how to use the folder."""
     tokenizer, decode = model.tokenizer, model.config.decode
     joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
-    first = "Put the target language's code, such as {}, before the source as its first piece."
+    first = "Insert the target language's code, such as {}, as the first piece of each source."
     codes = [piece for piece in tokenizer.source_pieces(range(tokenizer.source_size)) if is_code(piece)][:1]
     return fill(
         "ctranslate2",
@@ -45,10 +44,7 @@ def usage(model: Bundle) -> str:
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
-    """Write the converted model with its vocabulary and SentencePiece models.
-
-    Raises UserError for a compute type that CTranslate2 does not support.
-    """
+    """Write the folder's files; raises UserError if ctranslate2 is not installed or doesn't support the type."""
     tokenizer = model.tokenizer
     pieces = Pieces(
         tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
@@ -66,17 +62,17 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 
 def open_runner(folder: Path) -> Runner:
-    """Open an export with CTranslate2 and SentencePiece alone."""
+    """Open an exported folder for greedy translation by CTranslate2 and SentencePiece."""
     source, target = _names(joint=(folder / JOINT_MODEL).exists())
     return runner(folder, folder / source, folder / target)
 
 
 def runner(model: Path, *pieces: Path) -> Runner:
-    """Open a converted model with the SentencePiece models of source and target."""
+    """Open a converted model for greedy translation; pieces: the SentencePiece models of source and target."""
     import ctranslate2
 
     joint = pieces[0] == pieces[1]
-    ctranslate2.set_log_level(logging.ERROR)  # it would print the compute type
+    ctranslate2.set_log_level(logging.ERROR)  # otherwise it prints the compute type
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
     [vocabulary] = [*model.glob("shared_vocabulary.json"), *model.glob("source_vocabulary.json")]
     known = {*json.loads(vocabulary.read_bytes())}
@@ -101,10 +97,10 @@ def runner(model: Path, *pieces: Path) -> Runner:
 
 
 def _plain(text: str, joint: bool) -> str:
-    """Replace the space symbol that stays in pieces which only the other SentencePiece model knows."""
+    """Replace the space symbols that SentencePiece leaves in pieces that only the source's model knows."""
     return text if joint else text.replace(SPACE, " ").strip()
 
 
 def _names(*, joint: bool) -> tuple[str, str]:
-    """The files of the source's and the target's SentencePiece model."""
+    """The file names of the SentencePiece models of source and target; joint: one model serves both."""
     return (JOINT_MODEL, JOINT_MODEL) if joint else (SOURCE_MODEL, TARGET_MODEL)

@@ -1,4 +1,4 @@
-"""Export a finished model: write it to a temporary folder, compare it with the model, keep it if both agree."""
+"""Export a finished model to another format, and keep the export only if it translates like the model."""
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -21,13 +21,13 @@ FLOAT32 = "float32"
 
 
 class Form(NamedTuple):
-    """An export format."""
+    """An export format: how to write, open and explain a folder in it."""
 
     title: str
-    write: Callable[[Bundle, Path, str], None]  # model, folder, compute type
+    write: Callable[[Bundle, Path, str], None]  # arguments: model, folder, compute type
     open_runner: Callable[[Path], Runner]
     usage: Callable[[Bundle], str]  # Markdown
-    quantises: bool = False  # can compute in other types than float32
+    quantises: bool = False  # supports compute types other than float32
 
 
 FORMS: dict[Format, Form] = {
@@ -41,10 +41,10 @@ FORMS: dict[Format, Form] = {
 
 
 def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
-    """Write a model in another format to the new folder `out`, unless the two translate differently.
+    """Export a model to the new folder `out`, unless the export translates differently from the model.
 
-    pairs: sentences to compare on; by default the held-out text of the training.
-    Raises UserError if the format can't express the model, its package is not installed or the translations differ.
+    pairs: sentences to compare on; empty: the text held out from training. Raises UserError if the format can't express
+    the model, a package is not installed or the translations differ.
     """
     config = model_folder.read_config(folder)
     if not (folder / MANIFEST).exists():
@@ -52,7 +52,7 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     if why := refuse(form, folder, config):
         raise UserError(f"{folder} can't be exported to {form}: {why.reason}.")
     if compute_type != FLOAT32 and not FORMS[form].quantises:
-        raise UserError(f"{form} is written in {FLOAT32} only; a compute type is for ctranslate2 and argos.")
+        raise UserError(f"{form} is written in {FLOAT32} only. For other compute types, use ctranslate2 or argos.")
     with write_folder(out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0) as aside:
         verify(folder, hashes=True, but=model_folder.CARD)
         model = model_folder.load(folder)

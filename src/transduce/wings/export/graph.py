@@ -1,6 +1,6 @@
-"""A Transformer as two ONNX graphs: the encoder, and one step of the decoder; their inputs: `onnx_engine.py`.
+"""Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (inputs and outputs: `onnx_engine.py`).
 
-Written node by node: torch.onnx.export needs two more packages and a hundred times as long (24 s for a small model).
+Nodes are added one by one: torch.onnx.export needs two more packages and 100 times as long (24 s for a small model).
 
 b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
 """
@@ -19,12 +19,12 @@ from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPos
 from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
 
-OPSET, IR_VERSION = 17, 8  # the first with LayerNormalization; every later runtime reads them
-MAX_WEIGHT_BYTES = 2**31 - 2**20  # of a graph
+OPSET, IR_VERSION = 17, 8  # opset 17 is the first with LayerNormalization; newer runtimes read both
+MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
 
 
 class Graph:
-    """A graph under construction: nodes and weights; a tensor is referred to by its name."""
+    """An ONNX graph under construction, with its nodes and weights; tensors in it are referred to by name."""
 
     def __init__(self, config: ModelConfig):
         """Raises ImportError if onnx is not installed."""
@@ -33,7 +33,7 @@ class Graph:
         self.config, self._onnx = config, onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
-        self._alive: list[Tensor] = []  # keeps their addresses, which identify weights, from being reused
+        self._alive: list[Tensor] = []  # kept so that their addresses, which identify weights, aren't reused
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
@@ -42,7 +42,7 @@ class Graph:
         return name
 
     def weight(self, value: Tensor | float | list[int]) -> str:
-        """Add a constant (float32, or int64 for a list) and return its name; a tensor is stored once."""
+        """Add a constant (float32, or int64 for a list) and return its name; a tensor added twice is stored once."""
         if isinstance(value, Tensor):
             self._alive.append(value)
             array = value.detach().float().cpu().contiguous().numpy()
@@ -54,10 +54,10 @@ class Graph:
         return key
 
     def serialised(self, inputs: list[Any], outputs: list[Any]) -> bytes:
-        """The content of an .onnx file; raises ValueError if it exceeds 2 GiB."""
+        """The graph as the content of an .onnx file; raises ValueError if the weights exceed 2 GiB."""
         size = sum(len(weight.raw_data) for weight in self._weights.values())
         if size > MAX_WEIGHT_BYTES:
-            raise ValueError(f"it has {size:,} bytes; an ONNX file holds 2 GiB")
+            raise ValueError(f"a graph has {size:,} bytes, but an ONNX file holds at most 2 GiB")
         helper = self._onnx.helper
         graph = helper.make_graph(self._nodes, "transduce", inputs, outputs, list(self._weights.values()))
         opset = helper.make_opsetid("", OPSET)
@@ -66,11 +66,11 @@ class Graph:
         return bytes(model.SerializeToString())
 
     def tensor(self, name: str, kind: str, *shape: str | int) -> Any:
-        """Describe an input or output; kind: ONNX's name of the number type."""
+        """Describe an input or output of the graph; kind: ONNX's name for the number type."""
         return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
 
     def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
-        """Describe the keys and values (rows, h, length, d) of each attention."""
+        """Describe the keys and values (rows, h, length, d) of each attention layer."""
         sizes = [(each.num_heads, kind.out_features) for each in attentions for kind in (each.key, each.value)]
         return [
             self.tensor(name, "FLOAT", rows, heads, length, width // heads)
@@ -78,39 +78,39 @@ class Graph:
         ]
 
     def memory(self, model: Transformer) -> list[Any]:
-        """Describe what the encoder hands to the decoder."""
+        """Describe the tensors that the encoder passes to the decoder."""
         attentions = [layer.source_attention for layer in _decoder(model)]
         names = memory_names(len(attentions))
         return [self.tensor(MASK, "BOOL", "b", 1, 1, "s"), *self.caches(names, attentions, "b", "s")]
 
     def linear(self, x: str, layer: nn.Module) -> str:
-        """(…, in) -> (…, out)."""
+        """Apply a linear layer: (…, in) -> (…, out)."""
         assert isinstance(layer, nn.Linear)
         product = self.add("MatMul", x, self.add("Transpose", self.weight(layer.weight), perm=[1, 0]))
         return self.add("Add", product, self.weight(layer.bias))
 
     def norm(self, x: str, norm: nn.Module) -> str:
-        """Layer normalisation; the identity where the model has none."""
+        """Apply layer normalisation, or nothing if the model has none at this place."""
         if isinstance(norm, nn.Identity):
             return x
         assert isinstance(norm, nn.LayerNorm)
         return self.add("LayerNormalization", x, self.weight(norm.weight), self.weight(norm.bias), epsilon=norm.eps)
 
     def residual(self, x: str, residual: nn.Module, sublayer: Callable[[str], str]) -> str:
-        """As `Residual.forward`."""
+        """Apply a sublayer with its residual connection and norm, as `Residual.forward` does."""
         assert isinstance(residual, Residual)
         if residual.pre:
             return self.add("Add", x, sublayer(self.norm(x, residual.norm)))
         return self.norm(self.add("Add", x, sublayer(x)), residual.norm)
 
     def embed(self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module) -> str:
-        """tokens (r, t), the first at position `start` -> (r, t, d_model)."""
+        """Embed tokens (r, t) -> (r, t, d_model); start: the position of the first token."""
         vectors = self.add("Gather", self.weight(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
         return self.add("Add", scaled, self._positions(start, length, positions))
 
     def _positions(self, start: str, length: str, positions: nn.Module) -> str:
-        """(t, d_model): learned vectors, or sinusoids computed in the graph, so that no length is too long."""
+        """Position vectors (t, d_model): learned ones, or sinusoids that the graph computes for any length."""
         end = self.add("Add", start, length)
         indices = self.add("Range", start, end, self.add("Squeeze", self.weight([1])))
         if isinstance(positions, LearnedPositions):
@@ -124,7 +124,7 @@ class Graph:
         return self.add("Reshape", both, self.weight([0, d_model]))
 
     def feed_forward(self, x: str, layer: nn.Module) -> str:
-        """x (r, t, d_model) -> the same shape."""
+        """Apply a feed-forward layer: x (r, t, d_model) -> the same shape."""
         assert isinstance(layer, FeedForward)
         inner = self.linear(x, layer.inner)
         if self.config.activation == "relu":
@@ -138,16 +138,16 @@ class Graph:
         return self.linear(active, layer.out)
 
     def split(self, x: str, projection: nn.Module, attention: MultiHeadAttention) -> str:
-        """Project (r, t, d_model) to the heads' (r, h, t, d)."""
+        """Project x (r, t, d_model) to vectors for the heads (r, h, t, d)."""
         heads = self.add("Reshape", self.linear(x, projection), self.weight([0, 0, attention.num_heads, -1]))
         return self.add("Transpose", heads, perm=[0, 2, 1, 3])
 
     def keys_values(self, x: str, attention: MultiHeadAttention) -> list[str]:
-        """(r, t, d_model) -> keys and values (r, h, t, d)."""
+        """Project x (r, t, d_model) to keys and values (r, h, t, d)."""
         return [self.split(x, projection, attention) for projection in (attention.key, attention.value)]
 
     def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
-        """x (r, t, d_model), keys and values (r, h, s, d) -> (r, t, d_model)."""
+        """Attention with queries from x (r, t, d_model), and keys and values (r, h, s, d) -> (r, t, d_model)."""
         d_k = attention.query.out_features // attention.num_heads
         scale = 1 / math.sqrt(d_k) if attention.scale is None else attention.scale
         queries = self.add("Mul", self.split(x, attention.query, attention), self.weight(scale))
@@ -160,7 +160,7 @@ class Graph:
 
 
 def encoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The encoder's graph."""
+    """The content of encoder.onnx."""
     graph = Graph(config)
     real = graph.add("Not", graph.add("Equal", SOURCE_INPUT, graph.weight([PAD])))
     mask = graph.add("Unsqueeze", real, graph.weight([1, 2]), named=MASK)
@@ -186,7 +186,7 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
 
 
 def decoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The graph of one decoding step."""
+    """The content of decoder.onnx, the graph of one decoding step."""
     graph = Graph(config)
     memory = iter(memory_names(config.num_decoder_layers))
     states = state_names(config.num_decoder_layers)
@@ -197,12 +197,12 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     x = graph.embed(tokens, model.embedding, start, one, model.target_positions)
 
     def to_self(x: str, attention: MultiHeadAttention) -> str:
-        """x (r, 1, d_model) -> the same shape; appends its keys and values to those of the tokens before it."""
+        """Self-attention, x (r, 1, d_model) -> the same shape; appends x's keys and values to the previous tokens'."""
         new = [(next(state), name) for name in graph.keys_values(x, attention)]
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """x (r, 1, d_model) -> the same shape; the rows of a sentence become one sequence and share its keys."""
+        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows become one sequence to share keys."""
         shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
         y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))

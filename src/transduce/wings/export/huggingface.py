@@ -1,7 +1,6 @@
 """Export to a folder for `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`.
 
-model.safetensors  config.json  generation_config.json
-source.spm  target.spm  vocab.json  tokenizer_config.json
+Files: model.safetensors, config.json, generation_config.json, source.spm, target.spm, vocab.json, tokenizer_config.json
 """
 
 import warnings
@@ -22,7 +21,7 @@ from transduce.wings.ct2.convert import output_bias
 from transduce.wings.export import marian
 from transduce.wings.export.parity import Output, Runner
 
-MARIAN_POSITIONS = 1024  # length of the table of sinusoids
+MARIAN_POSITIONS = 1024  # rows of the table of sinusoids
 BATCH_TOKENS = 2048  # source tokens
 SPECIAL_IDS = {
     "pad_token_id": PAD,
@@ -34,7 +33,7 @@ SPECIAL_IDS = {
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
-    """Write weights, configuration and vocabulary."""
+    """Write the folder's files: weights, configuration and vocabulary."""
     save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
     for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True):
         (folder / name).write_bytes(content)
@@ -50,10 +49,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
-    """Open an export with transformers; raises UserError if that is not installed.
-
-    forbidden: ids that no translation may contain.
-    """
+    """Open a Marian model; forbidden: ids never to choose. Raises UserError if transformers is not installed."""
     try:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
@@ -61,7 +57,7 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         raise UserError("The comparison needs the package transformers: pip install 'transduce[export]'.") from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # silence its sacremoses hint
+    with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     network = MarianMTModel.from_pretrained(str(folder), local_files_only=True, torch_dtype=torch.float32).eval()
 
@@ -81,7 +77,7 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
 
 @torch.inference_mode()
 def _generate(network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]) -> list[list[int]]:
-    """Search greedily; returns ids without the start and end tokens."""
+    """Search greedily and return the ids of each translation without the start and end tokens."""
     end = network.config.eos_token_id
     rows = network.generate(
         input_ids=inputs.input_ids,
@@ -135,7 +131,7 @@ def _config(config: ModelConfig) -> dict[str, Any]:
 
 
 def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
-    """The tokenizer's JSON files by name."""
+    """The contents of the tokenizer's JSON files, by file name."""
     tokenizer, data = model.tokenizer, model.config.data
     source = tokenizer.source_pieces(range(tokenizer.source_size))
     target = tokenizer.target_pieces(range(tokenizer.target_size))

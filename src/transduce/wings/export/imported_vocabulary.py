@@ -1,8 +1,7 @@
-"""A vocabulary of another system: a SentencePiece model makes the pieces, a list of pieces gives their ids.
+"""The vocabulary of an imported model: a SentencePiece model cuts text into pieces, and a list defines their ids.
 
-Marian numbers the pieces of two SentencePiece models together: pieces that are not in the list are unknown (UNK).
-Text may be lost (SentencePiece's normalisation, unknown pieces, spaces at the ends), so decode(encode(text)) need not
-be the text.
+Marian numbers the pieces of two SentencePiece models in one list; pieces that the list lacks become UNK. Encoding can
+lose text (by SentencePiece's normalisation, unknown pieces, outer spaces): decode(encode(text)) may differ from text.
 """
 
 from collections.abc import Container, Sequence
@@ -11,12 +10,11 @@ from transduce.config.schema import UNK
 from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, open_model, pack
 
-# Around the target language, at the start of a source of a multilingual model.
-LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"
+LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"  # in a multilingual model, sources begin with `>>target code<<`
 
 
 class ImportedVocabulary(Vocabulary):
-    """pieces: by id; the first four stand for PAD, BOS, EOS and UNK. Raises ValueError if either is damaged."""
+    """A vocabulary; its `pieces` begin with PAD, BOS, EOS and UNK; raises ValueError if model or pieces are damaged."""
 
     listed: Sequence[str]
     has_placeholder_tokens = False
@@ -27,46 +25,46 @@ class ImportedVocabulary(Vocabulary):
         self.size = len(pieces)
         self._ids = {piece: token for token, piece in enumerate(pieces)}
         if self.size <= UNK or len(self._ids) < self.size:
-            raise ValueError("its list of pieces is too short, or names one twice")
+            raise ValueError("its list of pieces is too short or has a piece twice")
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """Ids of texts: unknown pieces are UNK, a language code is a piece, half of a surrogate pair becomes "?"."""
+        """The ids of texts. Unknown pieces become UNK, a language code is one piece, a lone surrogate becomes "?"."""
         parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
         rows = self.processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
         cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
     def encode_behind(self, text: str) -> list[int]:
-        """Ids of a text as after a space: these models have no other way."""
+        """The ids of a text, encoded as after a space, because imported models can't encode it in another way."""
         return self.encode([text]).lists()[0]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of rows of ids, a line each, without spaces at the ends."""
+        """The text of each row of ids, as a single line without outer spaces."""
         plain = [[self.listed[token] for token in row if token > UNK] for row in rows]
         texts: list[str] = self.processor.decode(plain) if plain else []
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """Where pieces stand in the text that they spell, which lacks what was lost in encoding."""
+        """The span of each id's piece in the text that the pieces spell, which lacks whatever encoding has lost."""
         surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """The same within a text, as far as nothing was lost."""
+        """The span of each id's piece in the encoded `text`; correct only if encoding has lost nothing."""
         return [(min(begin, len(text)), min(end, len(text))) for begin, end in self.spans(ids)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids."""
+        """The pieces with these ids."""
         return [self.listed[int(token)] for token in ids]
 
 
 def is_code(piece: str) -> bool:
-    """Whether a piece names the target language."""
+    """Whether a piece is a code of the target language, such as >>de<<."""
     return piece.startswith(LANGUAGE_CODE_START) and piece.endswith(LANGUAGE_CODE_END)
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """The language code at the start of a text, if it is one of the pieces, and the rest."""
+    """Split a text into the language code at its start (an empty list if `pieces` has no such piece) and the rest."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

@@ -1,4 +1,4 @@
-"""Import a Marian model in Hugging Face's format: write a model folder, compare both, keep it if they agree."""
+"""Convert a Marian model in Hugging Face's format to a model folder, kept only if both models translate alike."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -28,10 +28,10 @@ class Imported(NamedTuple):
 
 
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
-    """Write a Marian model as the new model folder `out`, unless the two translate differently.
+    """Convert the Marian model in `folder` to the new model folder `out`, unless the two models translate differently.
 
-    source, target: language codes; by default those that the folder names. pairs: sentences to compare on; by default
-    short English or German ones. Raises UserError that says what can't be read or imported, or how both differ.
+    source, target: language codes; empty: those in the folder's files. pairs: sentences to compare on; empty: short
+    English or German ones. Raises UserError if the model can't be read or imported or if translations differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
@@ -42,16 +42,16 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
         text = card(
             theirs.config,
             f"Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: "
-            f"{theirs.config.model.shape}. Its model card and its licence apply to this model too.",
+            f"{theirs.config.model.shape}. The original's model card and licence apply to this model, too.",
             code([translate_command(theirs.config)]),
-            " ".join(parity.report()) if parity else "Not compared with the original: transformers was missing.",
+            " ".join(parity.report()) if parity else "Not compared with the original: transformers was not installed.",
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return Imported(parameters, parity)
 
 
 def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
-    """Compare the written model with the original, in which PAD and UNK are forbidden, as in ours."""
+    """Compare the imported model with the original; both are kept from producing PAD and UNK."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
@@ -62,7 +62,7 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
         return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
     except UserError:
         raise
-    except Exception as error:  # transformers raises many classes for a damaged folder
+    except Exception as error:  # transformers raises exceptions of many classes for a damaged folder
         raise UserError(
             f"transformers can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"

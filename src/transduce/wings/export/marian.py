@@ -1,7 +1,7 @@
-"""Names and layout of a Marian model's weights in Hugging Face's format, beside ours.
+"""Maps the weights of a Marian model in Hugging Face's format to ours: their names and the order of their channels.
 
-Marian's sinusoid has all sines, then all cosines; ours alternates them (section 3.5 of the paper). Permuting the
-channels of every layer in the same way leaves the model the same.
+Marian's position vectors hold all sines, then all cosines; ours alternate them (section 3.5 of the paper). Permuting
+the channels of every layer in the same way leaves the model's outputs unchanged.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = "model.shared.weight", "final_logits_bias", "lm_head.weight"
 SOURCE_EMBEDDING, TARGET_EMBEDDING = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
-FIXED_VALUES = {  # of config.json
+FIXED_VALUES = {  # entries of config.json that all supported models share
     "model_type": "marian",
     "scale_embedding": True,
     "tie_word_embeddings": True,
     "normalize_before": False,
     "normalize_embedding": False,
 }
-SIZES = {  # theirs -> ours
+SIZES = {  # Marian's entry -> our option
     "d_model": "d_model",
     "encoder_layers": "num_encoder_layers",
     "decoder_layers": "num_decoder_layers",
@@ -35,21 +35,21 @@ SIZES = {  # theirs -> ours
     "encoder_attention_heads": "num_heads",
     "decoder_attention_heads": "num_heads",
 }
-MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs -> ours
+MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # Marian's -> ours
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
-INPUTS = ("q_proj", "k_proj", "v_proj", "fc1")  # read the channels of d_model; the other weights write them
+INPUTS = ("q_proj", "k_proj", "v_proj", "fc1")  # projections from d_model channels; the other weights project to them
 
 
 class Entry(NamedTuple):
-    """The names of one weight in both models."""
+    """The names of one weight in our model and in Marian's."""
 
     ours: str
     theirs: str
-    channels: int | None  # the dimension of size d_model
+    channels: int | None  # the dimension of size d_model; None: there is none
 
 
 def layers(config: ModelConfig) -> Iterator[Entry]:
-    """Every weight except the embeddings and the output bias."""
+    """An Entry for every weight except the embeddings and the output bias."""
     for stack, count in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
         attentions = {"attention": "self_attn"} | ({"source_attention": "encoder_attn"} if stack == "decoder" else {})
         norms = [f"{name}_layer_norm" for name in (*attentions.values(), "final")]
@@ -66,12 +66,12 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
-    """Alternating sines and cosines -> all sines, then all cosines."""
+    """Reorder a weight's channels from ours (sines and cosines alternate) to Marian's (all sines, then all cosines)."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)))
 
 
 def to_ours(weight: Tensor, channels: int | None) -> Tensor:
-    """All sines, then all cosines -> alternating."""
+    """Reorder a weight's channels from Marian's order to ours: the inverse of `to_theirs`."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
 
 

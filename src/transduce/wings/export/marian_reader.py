@@ -1,7 +1,7 @@
-"""Read a Marian model in Hugging Face's format: its shape, vocabularies and weights, under our names.
+"""Read a Marian model in Hugging Face's format as our configuration, tokenizer and weights; pickles are never opened.
 
 Our vocabularies begin with PAD, BOS, EOS and UNK. Marian starts decoding with its padding piece, so this piece becomes
-two of ours, PAD and BOS. Nothing is unpickled.
+two of ours, PAD and BOS.
 """
 
 import json
@@ -24,10 +24,10 @@ from transduce.wings.export import marian
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
-# Of config.json. A missing entry has Marian's default, which is this value.
+# Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
 REQUIRED_VALUES = {**marian.FIXED_VALUES, "add_final_layer_norm": False, "quantization_config": None}
-NEVER_DEFAULT = ("model_type", "scale_embedding")  # entries whose default differs
-SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # unless tokenizer_config.json says
+NEVER_DEFAULT = ("model_type", "scale_embedding")  # for these, a missing entry means another value
+SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
 SHARED_EMBEDDINGS = (marian.SHARED_EMBEDDING, *TARGET_EMBEDDINGS, marian.SOURCE_EMBEDDING)
@@ -35,25 +35,25 @@ MIN_BIAS = -30.0  # finite stand-in for -inf, which label smoothing would turn i
 
 
 class Vocabulary(NamedTuple):
-    """Pieces by our id, and the row of each in Marian's embedding matrix."""
+    """The pieces in the order of our ids, and each piece's row in Marian's embedding matrix."""
 
     pieces: list[str]
     rows: list[int]
 
 
 class Marian(NamedTuple):
-    """A Marian model under our names."""
+    """A Marian model as our configuration, tokenizer and weights."""
 
     config: RunConfig
     tokenizer: Tokenizer
     weights: dict[str, Tensor]
-    target_rows: list[int]  # Marian's id of each of our target ids
+    target_rows: list[int]  # Marian's id for each of our target ids
 
 
 def read(folder: Path, source: str, target: str) -> Marian:
-    """Read a folder; source, target: language codes, "" for those that the folder names.
+    """Read a Marian model from a folder; source, target: language codes, "" for those in tokenizer_config.json.
 
-    Raises UserError that names what is missing, damaged or unsupported.
+    Raises UserError if a file is missing or damaged or if the model is not supported. The message says which.
     """
     config = _read_json(folder / marian.CONFIG_FILE)
     _check(folder / marian.CONFIG_FILE, config)
@@ -86,7 +86,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
             raise UserError(f"{file}: {name} is {value}; only models with {required} can be imported.")
     for name in marian.SIZES:
         if type(config.get(name)) is not int:
-            raise UserError(f"{file}: {name} is missing or no whole number; use another copy of the model.")
+            raise UserError(f"{file}: {name} is missing or not a whole number; use another copy of the model.")
     for name in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
             raise UserError(f"{file}: encoder_{name} and decoder_{name} differ; they must be equal.")
@@ -100,8 +100,8 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
-    """The vocabularies of target and source; None for the source if both share ids and embedding."""
-    values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # a text or an object
+    """The vocabularies of target and source; the latter is None if source and target share ids and embedding."""
+    values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # strings or objects
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
     file = folder / marian.TARGET_VOCABULARY_FILE
@@ -122,11 +122,11 @@ def _vocabularies(
 
 
 def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
-    """Pieces with their ids; raises UserError unless ids are unique and every special piece is present."""
+    """The ids by piece; raises UserError unless all ids are unique and all special pieces are present."""
     vocabulary = _read_json(file)
     ids = list(vocabulary.values())
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
-        raise UserError(f"{file}: two pieces share an id, or an id is no whole number; use another copy.")
+        raise UserError(f"{file}: two pieces share an id, or an id is not a whole number; use another copy.")
     for name in special:
         if name not in vocabulary:
             raise UserError(f"{file}: the piece {name} is missing; use another copy.")
@@ -134,7 +134,7 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
 
 
 def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabulary:
-    """The special pieces first, in our order, then the others in theirs."""
+    """Our vocabulary: the special pieces first, in our order, then the other pieces in Marian's order."""
     pieces = {token: piece for piece, token in vocabulary.items()}
     others = sorted(pieces.keys() - {*special})
     rows = [*special, *others]
@@ -155,7 +155,7 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
 
 
 def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
-    """Marian's weights under our names; raises UserError for missing, unknown or misshapen weights."""
+    """Marian's weights by our names; raises UserError if any are missing, unknown or of the wrong shape."""
     file, theirs = folder / marian.WEIGHTS_FILE, _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
@@ -177,17 +177,14 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
         raise UserError(f"{file}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}, not {expected}.")
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
-        if target.rows[first] == target.rows[second]:  # two of our pieces are one of Marian's: count it once
+        if target.rows[first] == target.rows[second]:  # one Marian piece became two of ours: allow only the second
             bias[first] = MIN_BIAS
     ours["output_bias"] = bias.clamp(min=MIN_BIAS)
     return {name: weight.contiguous() for name, weight in ours.items()}
 
 
 def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
-    """Raise UserError for missing, unknown or misshapen weights, and for positions other than the sinusoid.
-
-    shapes: of the layers' weights. width: of the embeddings and position tables.
-    """
+    """Raise UserError for missing, unknown, misshapen or non-sinusoidal weights; width: of embeddings and positions."""
     for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file}: the weight {name} is missing; use another copy.")
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
@@ -201,11 +198,11 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
     for name in theirs.keys() & POSITION_TABLES:
         table = marian.to_ours(theirs[name], 1)
         if not torch.allclose(table, sinusoids(*table.shape), atol=1e-3):
-            raise UserError(f"{file}: {name} is not the sinusoid; only sinusoidal positions can be imported.")
+            raise UserError(f"{file}: {name} is not a table of sinusoids; only sinusoidal positions can be imported.")
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """The matrix under any of these names; several must be equal."""
+    """The matrix stored under any of these names; raises UserError if none is present or two matrices differ."""
     known = [name for name in names if name in theirs]
     if not known:
         raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")
@@ -223,8 +220,8 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
             f"[kind.from_pretrained('{folder}').save_pretrained('NEW') for kind in (Model, Tokenizer)]"
         )
         raise UserError(
-            f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program. It is never opened here. If you "
-            f'trust it, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'
+            f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program and is never opened here. If you "
+            f'trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'
         )
     try:
         weights = load_file(file)

@@ -1,7 +1,6 @@
-"""Export to a folder of two ONNX graphs, for `transduce translate` and any ONNX runtime.
+"""Export to a folder with two ONNX graphs, for `transduce translate` and any ONNX runtime.
 
-encoder.onnx  decoder.onnx      inputs and outputs: `onnx_engine.py`
-config.toml  tokenizer.model    as in a model folder
+Files: encoder.onnx and decoder.onnx (see `onnx_engine.py`), config.toml and tokenizer.model (as in a model folder).
 """
 
 import json
@@ -24,9 +23,9 @@ from transduce.wings.export.readme import fill
 
 
 def usage(model: Bundle) -> str:
-    """Markdown: how to use the folder."""
+    """The Markdown text that explains how to use the folder."""
     text, tokenizer = fill("onnx", command=translate_command(model.config)), model.tokenizer
-    if tokenizer.is_imported:  # its ids are not those of SentencePiece
+    if tokenizer.is_imported:  # the Python example takes ids from SentencePiece, which numbers these pieces differently
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"
@@ -36,7 +35,7 @@ def usage(model: Bundle) -> str:
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
-    """Write both graphs; raises UserError if onnx is not installed or a graph exceeds 2 GiB."""
+    """Write the folder's files; raises UserError if onnx is not installed or a graph exceeds 2 GiB."""
     network, config = model.model, model.config.model
     assert isinstance(network, Transformer)
     try:
@@ -51,7 +50,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 
 def open_runner(folder: Path) -> Runner:
-    """Open an export with ONNX Runtime and our search."""
+    """Open an exported folder for greedy translation by ONNX Runtime and our own search."""
     config = model_folder.read_config(folder)
     translator = greedy(OnnxEngine(folder, config.model, cores()), Tokenizer.load(folder), config)
 

@@ -1,10 +1,10 @@
-"""ONNX Runtime on a CPU, under our own beam search: a folder that `transduce export --to onnx` wrote (extra `export`).
+"""Runs exports (`transduce export --to onnx`) with ONNX Runtime on a CPU and our own beam search (extra `export`).
 
-    encoder.onnx    source (b, s) -> mask (b, 1, 1, s), and of every decoder layer keys and values (b, h, s, d)
-    decoder.onnx    tokens (r,), those, and keys and values (r, h, t, d) of what was decoded -> log_probs (r, v), the
-                    same with a token more
+    encoder.onnx    source (b, s) -> mask (b, 1, 1, s) and, for each decoder layer, source keys and values (b, h, s, d)
+    decoder.onnx    tokens (r,), the encoder's outputs, and keys and values (r, h, t, d) of the decoded tokens
+                    -> log_probs (r, v), and keys and values (r, h, t + 1, d), which include the new token
 
-b = sentences, r = rows (hypotheses, those of a sentence side by side), h = heads, s, t = positions, d = channels.
+b = sentences, r = rows (hypotheses; a sentence has adjacent rows), h = heads, s, t = positions, d = channels of a head.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
-MIN_SOURCE_TOKENS = 512  # of a request
+MIN_SOURCE_TOKENS = 512  # of a request; see `OnnxEngine.budget`
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def memory_names(layers: int) -> list[str]:
-    """The encoder's outputs that the decoder layers read."""
+    """The names of the encoder's outputs that the decoder layers read: the source's keys and values."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
 
 
 def state_names(layers: int) -> list[str]:
-    """The keys and values that a decoding step passes to the next one."""
+    """The names of the keys and values that each decoding step passes to the next step."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
 
 
@@ -50,12 +50,12 @@ def after(name: str) -> str:
 
 
 class OnnxStepper:
-    """A `Stepper` over an encoder and a decoder session."""
+    """A `Stepper` that runs the encoder once and the decoder at each step."""
 
     device = torch.device("cpu")
 
     def __init__(self, encoder: Any, decoder: Any, empty: Arrays, src: NDArray[np.int64]):
-        """src (b, s), EOS last; empty: the state of one row before anything is decoded."""
+        """src: ids (b, s), EOS last; empty: the keys and values of one row before the first decoding step."""
         names = [output.name for output in encoder.get_outputs()]
         with phase("encode"):
             self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True))
@@ -64,7 +64,7 @@ class OnnxStepper:
 
     @phase("decode")
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) -> (r, v)."""
+        """The last tokens (r,) -> log-probabilities of the next tokens (r, v)."""
         outputs = [LOG_PROBS, *map(after, self.state)]
         log_probs, *states = self._decoder.run(outputs, {TOKENS: tokens.numpy(), **self.memory, **self.state})
         self.state = dict(zip(self.state, states, strict=True))
@@ -78,7 +78,7 @@ class OnnxStepper:
 
 
 class OnnxEngine:
-    """Both graphs, each an `onnxruntime.InferenceSession`."""
+    """An engine with an `onnxruntime.InferenceSession` for each of the two graphs."""
 
     name = "ONNX Runtime"
     supports: frozenset[Feature] = frozenset({"constraints", "positions"})  # the graphs return no attention
@@ -99,7 +99,7 @@ class OnnxEngine:
         except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.max_positions = config.max_positions if config.positions == "learned" else None
-        # (r, h, t, d) of each input of the decoder that grows
+        # The decoder's inputs that grow with each step, (r, h, t, d), with r = 1 and t = 0.
         self._empty: Arrays = {
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)
             for each in self._decoder.get_inputs()
@@ -107,11 +107,11 @@ class OnnxEngine:
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """`total`, or MIN_SOURCE_TOKENS if it is less; at most what memory allows."""
+        """The source tokens of a request: `total`, at least MIN_SOURCE_TOKENS, at most max_tokens / beam_size."""
         return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """One request after another, each with all threads."""
+        """Search one request after another, each with all threads."""
         for request in requests:
             yield beam_search(
                 self._stepper(request.sources),
@@ -123,7 +123,7 @@ class OnnxEngine:
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Decode the targets token by token, as one batch."""
+        """The log-probability of each target, decoded token by token in one batch."""
         step, batch = self._stepper(sources), make_batch(sources, targets)
         sums = torch.zeros(len(sources), dtype=torch.float64)
         for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):
@@ -132,7 +132,7 @@ class OnnxEngine:
         return [float(each) for each in sums]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Not supported."""
+        """Raises NotImplementedError, since the graphs return no attention."""
         raise NotImplementedError
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
@@ -140,5 +140,5 @@ class OnnxEngine:
 
 
 def open_engine(model: ModelToOpen) -> OnnxEngine:
-    """The engine of an export; raises UserError as OnnxEngine does."""
+    """The engine of an exported folder; raises UserError if onnxruntime isn't installed or can't read the graphs."""
     return OnnxEngine(model.folders[0], model.config.model, model.threads or cores())

@@ -1,1 +1,1 @@
-"""Texts of many sentences with tags and placeholders: taken apart before a translation, put together after it."""
+"""Splits texts into sentences and masks tags and placeholders before translation; restores the texts afterwards."""

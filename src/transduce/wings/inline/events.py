@@ -1,7 +1,4 @@
-"""A text as events: stretches of text, tags that open and close, placeholders that stand for words.
-
-Every pattern takes time linear in the text: its quantifiers are possessive or bounded.
-"""
+"""Splits a text into events: plain text, opening and closing tags, and placeholders."""
 
 import re
 from collections import Counter
@@ -9,9 +6,10 @@ from collections.abc import Callable, Iterator
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, cast
 
-# XML and HTML are read by a wing, loaded with the first text in them.
+# The wing that reads XML and HTML is loaded with the first text in these formats.
 MARKUP_EVENTS = "transduce.wings.documents.inline_markup:markup_events"
 MARKUP_SPELLER = "transduce.wings.documents.markup:speller"
+# Every pattern takes linear time, since its quantifiers are possessive or bounded.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
 PLACEHOLDER = rf"""
@@ -25,9 +23,9 @@ PLACEHOLDER = rf"""
     | {ENTITIES}
 """
 LIGHT_MARKUP = r"""
-      (?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`   # reStructuredText: a role, perhaps of a domain
+      (?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`   # reStructuredText: a role, with or without a domain
     | ``(?:[^`\n]|`(?!`))++``                          # code
-    | `[^`\s][^`<\n]*+`_{0,2}                          # code in Markdown, a reference
+    | `[^`\s][^`<\n]*+`_{0,2}                          # code in Markdown, or a reference
     | \[\#?[\w*-]++\]_                               # a footnote
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
@@ -37,33 +35,32 @@ STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stresse
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
 IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
 
-
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
 class Event(NamedTuple):
-    """A stretch of a text; the `raw` of all events, joined, are the text."""
+    """A part of a text; joining the `raw` of all events gives the text."""
 
-    kind: EventKind  # character: an entity for one; point: between words; word: a placeholder
+    kind: EventKind  # character: an entity for a character; point: a tag between words; word: a placeholder
     raw: str
-    shown: str = ""  # a character or a word as it is in the text without markup
-    name: str = ""  # equal in an opening and its closing event
+    shown: str = ""  # the character or placeholder without markup
+    name: str = ""  # the same in an opening event and its closing event
 
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """The events of a text: of XML or HTML (`markup`), or of plain text, which may hold tags too."""
+    """The events of a text in XML or HTML (`markup`) or of a plain text, which may contain tags, too."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
     return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """A function that writes a text as markup, with the entities that this markup uses."""
+    """A function that escapes plain text, with the same entities as the XML or HTML text `markup` uses."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
 def _plain_events(text: str) -> Iterator[Event]:
-    """The events of plain text; a tag without its other half stands for a word (`Usage: <file>`)."""
+    """The events of a plain text; an unpaired tag is a placeholder (`Usage: <file>`)."""
     tokens = list(_plain_tokens(text))
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()
@@ -109,6 +106,6 @@ def _plain_tokens(text: str) -> Iterator[Event]:
 
 
 def text_event(text: str) -> Iterator[Event]:
-    """The event of a text, none if it is empty."""
+    """Yield a text event, or nothing if the text is empty."""
     if text:
         yield Event("text", text)

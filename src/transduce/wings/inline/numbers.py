@@ -1,16 +1,16 @@
-"""Numbers of a text and its translation: whether they are the same, and whether they contradict each other."""
+"""Compares the numbers in a text with those in its translation."""
 
 import re
 from collections import Counter
 
 NUMBER = re.compile(r"\d+")
 THOUSANDS_SEPARATOR = re.compile(r"(?<=\d)[.,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
-MAX_NUMBER_DIGITS = 30  # of a number; more digits are a code
+MAX_NUMBER_DIGITS = 30  # of a number; a longer one is a code, compared as text
 HALF_DAY_HOURS = 12
 
 
 def same_numbers(source: str, translation: str) -> bool:
-    """Whether both hold the same numbers; decimals and thousands may be written differently (3.5, 3,5)."""
+    """Whether both texts contain the same numbers; separators may differ, as in 3.5 and 3,5."""
     return any(
         sorted(_digits(source, without_thousands)) == sorted(_digits(translation, without_thousands))
         for without_thousands in (False, True)
@@ -18,10 +18,10 @@ def same_numbers(source: str, translation: str) -> bool:
 
 
 def numbers_disagree(source: str, translation: str) -> bool:
-    """Whether each side has a number that the other lacks.
+    """Whether each text has a number that the other lacks.
 
-    A number of one side only may be in words on the other. These agree: other signs for thousands and decimals (3.5
-    and 3,5), leading zeros, hours after noon (2 and 14), years without a century (98 and 1998).
+    If only one text has an extra number, the other may spell it in words. Numbers agree if they differ only in their
+    separators (3.5 and 3,5), leading zeros, twelve hours (2 and 14) or the century (98 and 1998).
     """
     return all(
         _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))
@@ -52,7 +52,7 @@ def _may_agree(number: str, other: str) -> bool:
     short, long = sorted((number, other), key=len)
     if len(short) == 2 and len(long) == 4 and long.endswith(short):
         return True
-    if len(long) > 2:  # also of codes that are too long for int()
+    if len(long) > 2:  # also for codes, which may be too long for int()
         return False
     hours = int(number), int(other)
     return abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS

@@ -1,7 +1,7 @@
-"""Placeholder tokens: one character instead of each placeholder, for models that were trained on them.
+"""Replaces placeholders with placeholder tokens, for models that were trained on these tokens.
 
-A model that reads `{0}` or `` :func:`open` `` as letters copies it badly and makes up others. A placeholder token is a
-rare character that says only "copy me"; the same few stand for all placeholders.
+A model that reads `{0}` or `` :func:`open` `` as letters often miscopies placeholders and makes up new ones. The
+tokens are a few rare characters, used for all placeholders, so that the model learns to copy them.
 """
 
 import re
@@ -15,22 +15,22 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace each placeholder with a token, equal ones with the same; a text that has such characters stays."""
+    """Replace each placeholder with a token, equal ones with the same token; texts with tokens are left unchanged."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
-    """A text and its translation with the same tokens; None if either has a placeholder that the other lacks.
+    """Replace the placeholders of a text and its translation with the same tokens; None if a placeholder has no match.
 
-    Two placeholders of the same kind that only one side has may name the same thing, as in `:term:`bit`` and
-    `:term:`octet <bit>``: the first of a kind is matched with the first of its kind.
+    Equal placeholders match. A placeholder that only one text has, such as `:term:`bit`` or `:term:`octet <bit>``,
+    matches the other text's next unmatched placeholder of the same kind, since both may mean the same.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
         return None
     source_words, target_words = masked_source.words, masked_target.words
     tokens, target_tokens = _tokens(source_words), _tokens(target_words)
-    unmatched: dict[str, list[str]] = {}  # placeholders of the source by kind, the first last
+    unmatched: dict[str, list[str]] = {}  # the source's placeholders by kind, in reverse order
     for raw in reversed([raw for raw in tokens if raw not in target_tokens]):
         unmatched.setdefault(_kind(raw), []).append(raw)
     for raw in target_tokens:
@@ -44,12 +44,12 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
 
 
 def have_same_tokens(source: str, target: str) -> bool:
-    """Whether both texts have the same tokens, as often."""
+    """Whether both texts contain the same tokens, equally often."""
     return sorted(ANY_TOKEN.findall(source)) == sorted(ANY_TOKEN.findall(target))
 
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
-    """The patches that remove tokens that the text lacks from its translation, each with the blank before it."""
+    """The patches that remove from a translation all tokens that `text` lacks, and the blank before each token."""
     strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
@@ -60,16 +60,15 @@ def _kind(raw: str) -> str:
 
 
 def _tokens(words: list[Mark]) -> dict[str, str]:
-    """The token of each different placeholder, in the order of the text."""
+    """The token of each distinct placeholder, in the order of the text."""
     distinct = dict.fromkeys(mark.opening for mark in words)
     return {raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)] for number, raw in enumerate(distinct)}
 
 
 def _has_tokens(masked: Masked) -> bool:
-    """Whether the text itself has such characters."""
+    """Whether the text contains tokens outside its placeholders."""
     return bool(ANY_TOKEN.search(masked.rest))
 
 
 def _replaced(masked: Masked, tokens: dict[str, str]) -> Masked:
-    """The text with these tokens for its placeholders."""
     return replace(masked, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in masked.words])

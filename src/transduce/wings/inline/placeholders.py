@@ -1,9 +1,8 @@
-"""Tags, placeholders, code and addresses in a text: they are masked before it is translated.
+"""Masks tags, placeholders, code and addresses in a text before translation.
 
-`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) are marked words:
+`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) become marked words:
 they stay in the text for a model that copies them, and `without_words` removes them for a model that does not.
-`placing.py` restores everything in the translation. Markup differs from plain text: it has entities, and several
-blanks count as one.
+`placing.py` restores all marks in the translation. In markup, unlike plain text, several blanks count as one.
 """
 
 import re
@@ -15,36 +14,36 @@ from typing import Literal, NamedTuple
 
 from transduce.wings.inline.events import MARKUP_BLANKS, Event, events
 
-CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening one
-BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters that a blank follows
-BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings that a blank precedes
-MAX_WORD_CHARACTERS = 60  # of an element that is one word, because it holds only placeholders
+CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
+BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters after which a blank may be needed
+BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings before which a blank may be needed
+MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
 
 Span = tuple[int, int]
 
 
 class Mark(NamedTuple):
-    """A tag or a placeholder, and its place in the text without tags."""
+    """A tag, a pair of tags or a placeholder, and its place in the text without tags."""
 
     kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; half of a pair; a placeholder
     begin: int
-    end: int  # of a point and a half: begin
-    opening: str  # as the original text has it; of a pair, its opening tag
-    closing: str = ""  # of a pair, its closing tag
-    before: bool = False  # a point: a blank belongs before it
-    after: bool = False  # a point: a blank belongs behind it
-    order: tuple[int, int] = (0, 0)  # of its opening and closing among all events
+    end: int  # of a point or a half: equals begin
+    opening: str  # the characters in the original text; of a pair, the opening tag
+    closing: str = ""  # of a pair: the closing tag
+    before: bool = False  # of a point: it needs a blank before it
+    after: bool = False  # of a point: it needs a blank after it
+    order: tuple[int, int] = (0, 0)  # the numbers of its opening and closing events
 
 
 class Masked(NamedTuple):
-    """A text without tags, and its marks in the order in which they begin, the outer ones first."""
+    """A text without tags, and its marks in the order in which they begin, outer marks before inner marks."""
 
     text: str
     marks: tuple[Mark, ...]
 
     @property
     def words(self) -> list[Mark]:
-        """The placeholders."""
+        """The marks that are placeholders."""
         return [mark for mark in self.marks if mark.kind == "word"]
 
     @property
@@ -54,17 +53,17 @@ class Masked(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Characters of a text, and what replaces them."""
+    """A span of a text, and the characters that replace it."""
 
     begin: int
     end: int
     raw: str  # the replacement
-    before: bool = False  # a blank is added before it if there is none
-    after: bool = False  # a blank is added behind it, except before punctuation
+    before: bool = False  # whether a blank is added before the replacement, after a word or punctuation
+    after: bool = False  # whether a blank is added after the replacement, except before punctuation
 
 
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
-    """Mask the tags and placeholders of a text; preserve: every blank of markup counts."""
+    """Mask the tags and placeholders of a text; preserve: keep all blanks of markup instead of collapsing them."""
     builder = _Builder(text, collapse=markup and not preserve)
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
@@ -72,13 +71,13 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
 
 
 def is_text(masked: Masked) -> bool:
-    """Whether there is anything to translate besides placeholders."""
+    """Whether a masked text contains letters outside its placeholders, so that it must be translated."""
     return any(map(str.isalpha, masked.rest))
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply patches, in order and without overlap, to a text whose other characters `spell` writes."""
-    parts, done, needs_blank = list[str](), 0, False  # needs_blank: behind the last patch
+    """Apply patches, which are in order and don't overlap, to a text; `spell` escapes the text between them."""
+    parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
@@ -103,7 +102,7 @@ def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str]
 
 
 def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
-    """Apply patches to a masked text; marks move with it, and from inside a patch to its begin."""
+    """Apply patches to a masked text and shift its marks; a mark inside a patch moves to the beginning of the patch."""
     ends = [patch.end for patch in patches]
     shifts = [0, *accumulate(len(patch.raw) - patch.end + patch.begin for patch in patches)]
 
@@ -116,22 +115,22 @@ def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
 
 
 def in_place(masked: Masked) -> list[Patch]:
-    """The patches that put the marks back into the masked text itself."""
+    """The patches that put the marks back into the masked text."""
     return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """The text before `mask`, except that collapsed blanks stay one blank."""
+    """The text before masking, except that collapsed blanks stay one blank."""
     return weave(masked.text, in_place(masked), spell)
 
 
 def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
-    """The spans, merged where a placeholder reaches from one into the next."""
+    """Merge neighbouring spans if a placeholder extends from the first into the second."""
     words = masked.words
     begins = [word.begin for word in words]
     whole: list[Span] = []
     for begin, end in spans:
-        before = bisect_left(begins, begin) - 1  # of the last word that begins before the span
+        before = bisect_left(begins, begin) - 1  # index of the last word that begins before the span
         if whole and before >= 0 and words[before].end > whole[-1][1]:
             whole[-1] = (whole[-1][0], end)
         else:
@@ -140,10 +139,10 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut a masked text into spans: returns the original text between them, one more than spans, and the masked spans.
+    """Cut a masked text into spans; returns the original texts before, between and after them, and the masked spans.
 
-    A tag at the edge of a span is outside of it. A pair that is partly in a span becomes a half in it. The spans are
-    in order and cut no placeholder in two.
+    A tag at the edge of a span is outside the span. If only part of a pair is in a span, that part becomes a half. The
+    spans must be in order and must not cut placeholders.
     """
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
@@ -169,7 +168,7 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether the translation has the tags and placeholders of the source, as often, no others, and pairs as pairs."""
+    """Whether source and translation have the same tags and placeholders, equally often, and as many unpaired tags."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
@@ -186,10 +185,10 @@ class _Builder:
     """Builds a masked text from the events of a text."""
 
     def __init__(self, text: str, *, collapse: bool) -> None:
-        self.text, self.done, self.collapse = text, 0, collapse  # done: characters of the text
+        self.text, self.done, self.collapse = text, 0, collapse  # done: characters of the text that are processed
         self.parts, self.length, self.marks = [""], 0, list[Mark]()
         self.opened: list[_Opened] = []
-        self.names = Counter[str]()  # of the open tags
+        self.names = Counter[str]()  # counts of the open tags
 
     def add(self, order: int, event: Event) -> None:
         mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
@@ -216,7 +215,7 @@ class _Builder:
             self.length += len(text)
 
     def _append(self, raw: str) -> None:
-        """Add text; of blanks before and behind a point, the second one becomes the point's `after`."""
+        """Add text; of blanks before and after a point, the second is dropped and recorded as the point's `after`."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
             text = text[1:]
@@ -247,7 +246,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether a pair is empty or holds only placeholders: then it is one word with them."""
+    """Whether a pair of tags counts as one word, because it is empty or contains only placeholders."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -260,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that put a mark back, with their order."""
+    """The patches that put a mark back, each with the number of its event."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -269,7 +268,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """The half of a pair that a patch puts back, or the mark if it is no pair."""
+    """The half of a pair that `patch` puts back; if the mark is not a pair, the mark itself."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
@@ -280,6 +279,6 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 
 def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    """The tags and placeholders of a text with their numbers, and the number of halves."""
+    """How often each tag and placeholder occurs in a text, and the number of halves."""
     raws = Counter(event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character"))
     return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)

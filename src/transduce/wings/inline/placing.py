@@ -1,8 +1,8 @@
-"""Places marks in a translation: tags go to the words that the tagged words were translated to.
+"""Places tags in a translation: around or next to the translations of the words that they mark in the source.
 
-Links say which word was translated to which: spans of characters in both texts, with a weight. Without a link, a mark
-goes to the same share of the translation, and this is reported. In any case every mark is placed exactly once, pairs
-are properly nested, and marks inside a pair stay inside.
+A link connects a source word with its translation: two spans of characters and a weight. Without a link, a mark goes to
+the same relative position in the translation, and the place is reported as guessed. Every mark is placed exactly once,
+pairs are properly nested, and marks inside a pair stay inside it.
 """
 
 import re
@@ -16,16 +16,16 @@ from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Pa
 Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
 WORD_PATTERN = re.compile(r"\w+(?:[-'’]\w+)*")
 WITHIN_PUNCTUATION = re.compile(r"\w(?:.*\w)?", re.DOTALL)
-MIN_LINK_WEIGHT = 0.4  # a word with a weaker link into a pair is included only between others
+MIN_LINK_WEIGHT = 0.4  # a word with a weaker link to a tagged word is tagged only between tagged words
 QUOTES = "".join(CLOSING_QUOTES)
 PUNCTUATION = ".,:;!?…。，：；！？"
 
 
 class Restored(NamedTuple):
-    """A translation with its marks."""
+    """A translation with its tags and placeholders."""
 
     text: str
-    guessed: bool  # no link determined the place of a mark
+    guessed: bool  # some mark was placed without a link
     moved: Callable[[Span], Span]  # converts a span of the translation to the same words in `text`
 
 
@@ -39,7 +39,7 @@ class _Placed(NamedTuple):
 
 
 def copied(masked: Masked, translation: str) -> bool:
-    """Whether the translation has each placeholder exactly as often as the text."""
+    """Whether the translation contains each placeholder exactly as often as the source."""
     for word, begins in _begins(masked).items():
         occurrences = _occurrences(word, masked.text)
         if not set(begins) <= set(occurrences) or len(occurrences) != len(_occurrences(word, translation)):
@@ -50,10 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """The translation of a masked text with every mark; its placeholders must have been `copied`.
-
-    without: more patches of the translation, in order.
-    """
+    """Put all marks into a translation that has `copied` the placeholders; without: more patches to apply, in order."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -65,14 +62,14 @@ def restore(
 
 
 def _occurrences(word: str, text: str) -> list[int]:
-    """The places of a word, but not as a part of longer words."""
+    """Where a word occurs in a text, except inside longer words."""
     left = r"(?<!\w)" if word[0].isalnum() or word[0] == "_" else ""
     right = r"(?!\w)" if word[-1].isalnum() or word[-1] == "_" else ""
     return [match.start() for match in re.finditer(left + re.escape(word) + right, text)]
 
 
 def _begins(masked: Masked) -> dict[str, list[int]]:
-    """Where each placeholder stands, by its text without tags."""
+    """For each distinct placeholder, all places where it begins in the masked text."""
     begins: dict[str, list[int]] = {}
     for mark in masked.words:
         begins.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
@@ -80,7 +77,7 @@ def _begins(masked: Masked) -> dict[str, list[int]]:
 
 
 def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
-    """The placeholders with what puts them into the translation: of equal ones, the first goes to the first."""
+    """The placeholders and the patches that restore them in the translation; equal placeholders keep their order."""
     places = {
         word: dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))
         for word in _begins(masked)
@@ -94,7 +91,7 @@ def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
 
 
 def _with_inner(marks: Sequence[Mark]) -> Iterator[tuple[Mark, Sequence[Mark]]]:
-    """The outermost of marks in the order in which they begin, each with those inside it."""
+    """Yield the outermost marks in the order in which they begin, each with the marks inside it."""
     begin = 0
     while begin < len(marks):
         end = begin + 1
@@ -114,7 +111,7 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
 
 
 def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
-    """Patches and placeholders in order; a patch inside a placeholder moves to its nearer edge."""
+    """Merge patches and placeholders in order; a patch inside a placeholder moves to the placeholder's nearer edge."""
     merged, rest = list[Patch](), deque(words)
     for patch in patches:
         while rest and rest[0].end <= patch.begin:
@@ -135,7 +132,7 @@ class _Placing:
 
     def __init__(self, source: str, target: str, links: Links) -> None:
         self.source, self.target, self.guessed = source, target, False
-        best: dict[Span, tuple[float, Span]] = {}  # of each word of the translation, its best link
+        best: dict[Span, tuple[float, Span]] = {}  # the best link of each word of the translation
         for origin, linked, weight in links:
             word = _without_punctuation(target, linked)
             if word not in best or weight > best[word][0]:
@@ -145,7 +142,7 @@ class _Placing:
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
 
     def place(self, marks: Sequence[Mark], within: Span) -> list[_Placed]:
-        """Place marks; returns the outermost in the order of the translation, without overlap."""
+        """Place marks in a span of the translation; returns the outermost marks in order, without overlap."""
         pairs: list[_Placed] = []
         free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
@@ -166,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The wanted span, or the next word if other pairs cover it; an empty span if no word is left."""
+        """The wanted span, or the next word if other pairs cover this span; an empty span if no word is left."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -175,7 +172,7 @@ class _Placing:
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
-        """The span of the words that come from inside a pair: as many as possible, with as few others as possible."""
+        """The span in the translation with as many words linked into a pair and as few other words as possible."""
         best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
         inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
         span = max(inside, key=lambda link: link[2])[0] if inside else None
@@ -195,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """The place before the word that follows in the source, or behind the previous word if the mark touches it."""
+        """The place before the next word's translation, or after the previous word's if the mark touches that word."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -211,11 +208,11 @@ class _Placing:
         return len(self.target[:place].rstrip(QUOTES)) if mark.before else place
 
     def _translated_to(self, origin: Span) -> Span:
-        """The word with the strongest link to a word of the source."""
+        """The word of the translation with the strongest link to a word of the source."""
         return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:
-        """The edge of a word that is nearest to the same share of the translation as the place's of the source."""
+        """The word edge in the translation that is nearest to the relative position of `place` in the source."""
         wanted = place * len(self.target) / max(1, len(self.source))
         return min(edges, key=lambda edge: abs(edge - wanted))
 
@@ -227,5 +224,5 @@ def _without_punctuation(text: str, span: Span) -> Span:
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
-    """The edges of a pair around a place, or the place itself."""
+    """The span of the pair around a place; without a pair, the empty span at the place."""
     return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

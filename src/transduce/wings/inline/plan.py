@@ -1,7 +1,7 @@
-"""Texts of many sentences: taken apart, and put together again from translations of their sentences.
+"""Splits texts into sentences, and assembles the translations of the texts from those of their sentences.
 
-What isn't text in a text, tags and placeholders, is masked on the way and put back. Who translates the sentences, and
-with which others in one batch, is up to the caller: `Translator.translate` or a server.
+Tags and placeholders are masked before translation and restored afterwards. The caller, `Translator.translate` or a
+server, translates the sentences, in batches of its choice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,21 +30,21 @@ from transduce.wings.inline.placeholders import (
 from transduce.wings.inline.placing import copied, restore
 from transduce.wings.inline.segments import shorten, split, whole
 
-# Flags of texts that need a look, beside CUT.
-LOST = "placeholders"  # a tag or a placeholder is missing, or there more than once
+# Flags of texts that need checking, in addition to CUT.
+LOST = "placeholders"  # a tag or a placeholder is missing, repeated or made up
 GUESSED = "guessed"  # the place of a tag or a placeholder is a guess
 OTHER_NUMBERS = "numbers"  # the numbers differ from those of the source
-IN_PARTS = "split"  # a sentence was too long, and was translated in parts
-LONG = "long"  # something was too long all the same, and wasn't translated
+IN_PARTS = "split"  # a sentence was too long and was translated in parts
+LONG = "long"  # a part that can't be cut further was too long and wasn't translated
 
-Lengths = Callable[[Sequence[str]], Sequence[int]]  # of texts, in tokens
+Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
 
 
 class _Part(NamedTuple):
-    """A sentence, or a part of one that is too long."""
+    """A sentence, or a part of a sentence that is too long."""
 
     source: str
-    tries: list[tuple[Masked, int]]  # forms to translate, best first, with their places in Plan.sentences; none: a copy
+    tries: list[tuple[Masked, int]]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
     flags: tuple[str, ...]
 
 
@@ -59,12 +59,12 @@ class _Text(NamedTuple):
 
 
 class Plan:
-    """The sentences of texts, to be translated in any way that gives a Translation for each, in order.
+    """The sentences of texts, for the caller to translate; `assemble` makes the texts from the translations.
 
-    language: by which texts are split into sentences; None: each text is one sentence. kinds: of the texts, by default
-    plain. A sentence of more than `max_length` tokens is translated in parts. A sentence with placeholders is there
-    twice, with and without them: the first counts if they are copied. placeholder_tokens: the model was
-    trained on them (see Tokenizer.has_placeholder_tokens). can_align: tags may find their places by links.
+    language: the rules for splitting texts into sentences; None: each text is one sentence. kinds: of the texts;
+    None: all plain. max_length: a sentence with more tokens is translated in parts. placeholder_tokens: the model was
+    trained on placeholder tokens. can_align: the engine can link words, which helps to place tags. A sentence with
+    placeholders is translated with and without them; if the first translation lacks any, the second is used.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Plan:
             for text, kind in zip(texts, kinds, strict=True)
         ]
         spans = [split(each.text, language) if language else whole(each.text) for each in masked]
-        # All are measured at once, which is faster.
+        # Measuring all sentences in one call is faster.
         long = self._too_long(
             [each.text[slice(*span)] for each, its in zip(masked, spans, strict=True) for span in its]
         )
@@ -98,9 +98,9 @@ class Plan:
 
     @property
     def groups(self) -> list[Group]:
-        """The sentences by what their search must return.
+        """The sentences, grouped by what their search must return.
 
-        A placeholder needs the whole beam, for any hypothesis may have copied it; a tag needs links. Both take time.
+        Placeholders need the whole beam, since any hypothesis may have copied them; tags need links. Both take time.
         """
         groups: dict[TranslationOptions, Group] = {}
         tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
@@ -116,13 +116,12 @@ class Plan:
         return list(groups.values())
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer.
+        """The translations of the texts, given one translation per sentence; raises ValueError if the numbers differ.
 
-        If a sentence's best translation lacks a placeholder, its first alternative that has them all counts. The score
-        of a text is the mean of its sentences' scores; its tokens are theirs, one after the other. The n-th alternative
-        of a text is made of the n-th of each sentence, or of its last; equal ones count once, and there are at most
-        n_best - 1. Links are those of the sentences, moved to their places in the texts; markup whose blanks don't
-        count has none.
+        If a sentence's best translation lacks a placeholder, its first alternative with all placeholders is used. A
+        text's score is the mean of its sentences' scores; its tokens are all of its sentences' tokens. A text's n-th
+        alternative joins the n-th alternative of each sentence, or its last one; there are at most n_best - 1, without
+        duplicates. Links refer to places in the whole texts; markup in which blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -138,9 +137,9 @@ class Plan:
         return {text for text, length in zip(texts, self._lengths(texts), strict=True) if length > self._max_length}
 
     def _text(self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]) -> _Text:
-        """Take a text apart, and add its sentences to those of the others."""
+        """Split a text into parts, and add the masked forms of each part to `self.sentences`."""
         spell = speller(text) if kind != "plain" else str
-        spans, in_parts = list[Span](), set[int]()  # in_parts: begins of parts of sentences that are too long
+        spans, in_parts = list[Span](), set[int]()  # in_parts: where the parts of too long sentences begin
         for begin, end in sentences:
             if masked.text[begin:end] in long and self._lengths and self._max_length:
                 shorter = shorten(masked.text, (begin, end), self._lengths, self._max_length)
@@ -158,7 +157,7 @@ class Plan:
         if not is_text(masked):
             return _Part(source, [], ())
         forms = [self._with_tokens(masked), without_words(masked)] if masked.words else [masked]
-        if len(forms) > 1 or in_parts:  # a word with a mark isn't cut up, and a character can't be
+        if len(forms) > 1 or in_parts:  # forms may be too long: placeholders and characters can't be cut
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
@@ -168,7 +167,7 @@ class Plan:
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
-        """A text of its sentences' translations, with alternatives."""
+        """The translation of a text with its alternatives, from the translations of its parts."""
         best = self._ranked(text, translations, 0)
         used = [translations[place] for part in text.parts for _, place in part.tries]
         count = min(max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1)
@@ -179,7 +178,7 @@ class Plan:
         return replace(best, alternatives=tuple(by_text.values())[1:])
 
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """A text of the translations of a rank: 0 is the best of each sentence."""
+        """The translation of a text from its parts' translations of this rank; 0: the best."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
         written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
@@ -191,7 +190,7 @@ class Plan:
         return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """A part with everything that isn't text: the first try in which all of it is kept, else the last."""
+        """A part's translation from the first try that keeps all tags and placeholders, else from the last try."""
         # The last try always succeeds unless it was too long: it has no placeholders to lose.
         result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
         for masked, place in part.tries:
@@ -209,7 +208,7 @@ class Plan:
         return result
 
     def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
-        """A part of the translation of its masked form."""
+        """Restore the tags and placeholders of a part in the translation of its masked form."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
         restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
         flags = {
@@ -218,7 +217,7 @@ class Plan:
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
-        if text.kind != "markup" and original(masked, text.spell) == part.source:  # or places in it are unknown
+        if text.kind != "markup" and original(masked, text.spell) == part.source:  # else source spans are unknown
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)
@@ -233,7 +232,7 @@ class Plan:
 
 
 def _without_links(translation: Translation) -> Translation:
-    """Links that were only needed to place tags are not returned."""
+    """The translation and its alternatives without links, which were needed only to place tags."""
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
 
 

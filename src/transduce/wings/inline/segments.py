@@ -1,7 +1,4 @@
-"""Where the sentences of a text stand; between them are blanks, tabs, line ends of any kind and bullets of lists.
-
-sentencex decides where a sentence ends: it knows the abbreviations of many languages.
-"""
+"""Finds the sentences between a text's line breaks, TABs and bullets with sentencex, which knows abbreviations."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,34 +7,31 @@ from itertools import chain
 from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
-# Ends of paragraphs, and TABs, which separate columns. str.splitlines() also breaks at \x1c to \x1e.
+# Line breaks as in str.splitlines(), and TABs, which separate columns.
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before an item of a list
-SURROGATE = re.compile("[\ud800-\udfff]")  # Rust, and so sentencex, has none
-CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|\s+(?=[(\[–—])")  # the best cuts of a long sentence
+BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
+SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
+CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|\s+(?=[(\[–—])")  # the best cuts of a sentence
 SENTENCE_BLANKS = re.compile(r"\s+")
 
 
 def split(text: str, language: str) -> list[Span]:
-    """The sentences of a text, none blank or with a line break; language: its code ("de", also "de-AT").
-
-    Raises UserError if sentencex is not installed.
-    """
+    """The spans of a text's sentences; language: a code (de, de-AT). Raises UserError if sentencex is not installed."""
     return list(_sentences(text, re.split("[-_]", language.lower())[0]))
 
 
 def whole(text: str) -> list[Span]:
-    """The text as one sentence, without the blanks around it."""
+    """The span of the text as one sentence, without outer blanks; no span if the text is blank."""
     sentence = text.strip()
     begin = text.index(sentence)
     return [(begin, begin + len(sentence))] if sentence else []
 
 
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
-    """Cut a sentence without blanks at its edges into parts of at most `max_length`, as `lengths` measures them.
+    """Cut a sentence without outer blanks into parts of at most `max_length`, as measured by `lengths`.
 
-    A part that is too long is cut near its middle: at the end of a clause, else at a blank, else anywhere. A single
-    character is not cut, whatever its length.
+    A part that is too long is cut near its middle: at the end of a clause, else at a blank, else at any character. A
+    part of one character is not cut, even if it is too long.
     """
     parts = [span]
     while True:
@@ -64,11 +58,11 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
 
 
 def _cut(paragraph: str, language: str) -> list[str]:
-    """A paragraph cut into sentences with the blanks around them; the pieces, joined, are the paragraph."""
+    """Cut a paragraph into sentences with the blanks around them; joined, the sentences are the paragraph."""
     try:
         from sentencex import segment
     except ImportError:
-        raise UserError("Splitting texts into sentences needs a package: pip install 'transduce[documents]'.") from None
+        raise UserError("Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'.") from None
     pieces, done = list[str](), 0
     for piece in segment(language, SURROGATE.sub("\ufffd", paragraph)):
         pieces.append(paragraph[done : done + len(piece)])
@@ -77,7 +71,7 @@ def _cut(paragraph: str, language: str) -> list[str]:
 
 
 def _halves(text: str, begin: int, end: int) -> list[Span]:
-    """Two parts of a sentence, without the blanks between them."""
+    """Cut a sentence near its middle into two parts, without the blanks between the parts."""
     sentence = text[begin:end]
     middle = len(sentence) / 2
     for pattern, max_distance in ((CLAUSE_END, 0.8 * middle), (SENTENCE_BLANKS, middle)):

@@ -1,9 +1,9 @@
-"""Lexically constrained beam search: every translation contains certain terms.
+"""Lexically constrained beam search: every translation contains the required terms.
 
-After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses compete only
-with those that have as many tokens of their terms still to write. Otherwise hypotheses that have written no term, which
-cost nothing yet, would push out all others. Post and Vilar divide a beam of fixed size. Here each of these groups adds
-a beam, and groups share what they don't need.
+After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses form groups
+by the number of term tokens that they have still to write, and compete only within their group. Otherwise hypotheses
+without terms, which are more probable at first, would displace all others. Post and Vilar divide a beam of fixed size
+among the groups. Here, each group adds places for a full beam and leaves those that it doesn't need to other groups.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -22,18 +22,18 @@ from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 
 class Progress(NamedTuple):
-    """What a hypothesis has written of its sentence's constraints, by their indices."""
+    """Which of its sentence's constraints, by index, a hypothesis has met and begun."""
 
     met: frozenset[int]
-    begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: may go on)
+    begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
 
 
 class SentenceConstraints:
-    """The constraints of one sentence."""
+    """The constraints of one sentence, and how its hypotheses can meet them."""
 
     def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
         self.constraints, self.boundaries = constraints, boundaries
-        # Of those segmentations that may follow any token: behind a space, and in scripts that need none.
+        # The fewest tokens of a segmentation that may follow any token: after a space, or in a script without spaces.
         self.lengths = [
             min(
                 len(tokens)
@@ -44,7 +44,7 @@ class SentenceConstraints:
         ]
 
     def advance(self, progress: Progress, last: int, token: int) -> Progress:
-        """The progress of a hypothesis, whose last token is `last`, when a token, not EOS, follows."""
+        """The progress of a hypothesis that ends in `last`, after it is extended by `token`, which is not EOS."""
         first = self.boundaries.first[token]
         ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
         going_on = (*progress.begun, *self._beginning(progress, last))
@@ -53,7 +53,7 @@ class SentenceConstraints:
         return Progress(met, frozenset(each for each in begun if each[0] not in met))
 
     def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The constraints that may begin behind `last`, and their tokens."""
+        """Yield the constraints that may begin after the token `last`, with the tokens of each segmentation."""
         opens = last == BOS or self.boundaries.opens[last]
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
@@ -61,10 +61,10 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the tokens still to write; 0: the hypothesis may end.
+        """An upper bound on the tokens that a hypothesis still needs to meet all constraints; 0: it may end.
 
-        Either a constraint that is begun is finished first, whatever becomes of the others, or all others begin again.
-        Unless it is 0, some token leaves one less.
+        The bound is the shorter of two ways: to begin all incomplete constraints again, or to finish a begun constraint
+        and begin all others again. Unless the bound is 0, some next token lowers it by one.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
@@ -73,12 +73,12 @@ class SentenceConstraints:
         return min([without_complete, *finished])
 
     def next_tokens(self, progress: Progress, last: int) -> set[int]:
-        """The tokens that write more of a constraint."""
+        """The tokens that begin or continue a constraint."""
         return {tokens[0] for _, tokens in (*progress.begun, *self._beginning(progress, last)) if tokens}
 
 
 class ConstraintSelector:
-    """Keeps hypotheses by their progress (see `decoding.types.Selector`)."""
+    """A `decoding.types.Selector` that selects hypotheses by their progress and log-probability."""
 
     def __init__(
         self,
@@ -87,38 +87,38 @@ class ConstraintSelector:
         limits: Sequence[int],
         beam_size: int,
     ):
-        """Raises ValueError if a sentence's constraints are longer than its limit, of tokens without EOS."""
+        """Raises ValueError if a sentence's constraints have more tokens than its limit, EOS not counted."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits = list(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
         nothing = Progress(frozenset(), frozenset())
-        # Of the open hypotheses, by their tokens.
+        # For each sentence, the progress of its open hypotheses, by their tokens.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
         if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
-            raise ValueError("there is no room for the constraints of a sentence")
+            raise ValueError("the constraints of a sentence are longer than its limit")
 
     @property
     def beam_size(self) -> int:
-        """That of the sentence that needs most."""
+        """The largest beam size that any of the sentences needs."""
         return max(self.sizes, default=1)
 
     def select(self, sentences: Tensor) -> None:
-        """Go on with these sentences only."""
+        """Keep only the sentences with these indices."""
         indices = sentences.tolist()
         self.sentences, self.limits, self.sizes, self.progress = (
             [column[i] for i in indices] for column in (self.sentences, self.limits, self.sizes, self.progress)
         )
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """tokens (b, w, n), totals (b, w * v) -> values and indices in the totals of what to keep, both (b, 2k).
+        """Takes tokens (b, w, n) and totals (b, w * v); returns the totals to keep and their indices, both (b, 2k).
 
-        The first k end their hypotheses, the others don't; where there are fewer, the value is -inf.
+        The first k continuations end their hypotheses, the last k don't. Unused places have the value -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
         rows = tokens.tolist()
         starts = torch.arange(w, device=totals.device) * v
-        best = totals.topk(min(2 * k, w * v)).indices  # the first columns are those of a smaller beam
+        best = totals.topk(min(2 * k, w * v)).indices  # for a smaller beam, the first columns are used
         best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
         required = self._required(rows, v).to(totals.device)
         places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
@@ -135,7 +135,7 @@ class ConstraintSelector:
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
 
     def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
-        """(b, c): the places of tokens that write more of a constraint; padded with PAD, which is forbidden."""
+        """Indices (b, c) in the totals of tokens that begin or continue a constraint, padded with the forbidden PAD."""
         required = [
             [
                 row * v + token
@@ -151,13 +151,13 @@ class ConstraintSelector:
     def _choose(
         self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
-        """Of a sentence's candidates, by place, those that end and those that go on; updates the progress.
+        """Choose which candidates of sentence i end and which continue, by index in its totals; updates the progress.
 
-        Groups take turns, those with the least to write first; a group that runs out leaves its turns to the others. An
-        end counts only among the best that have nothing more to write.
+        Groups take turns, those with the fewest tokens to write first; an exhausted group is skipped. A hypothesis may
+        end only if it is among the best `size` candidates that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
-        room = self.limits[i] - len(hypotheses[0])  # behind the next token
+        room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one
         groups: dict[int, list[int]] = {}
         after: dict[int, Progress] = {}
         for place in sorted((p for p, value in candidates.items() if value > -math.inf), key=lambda p: -candidates[p]):

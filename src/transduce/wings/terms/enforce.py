@@ -1,4 +1,4 @@
-"""A glossary enforced: sentences whose translations lack a term are searched again, with constraints."""
+"""Enforces a glossary: sentences whose translations lack a term are searched again, with constraints."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,9 @@ from transduce.wings.terms.glossary import Glossary, contains, segment, word_bou
 def enforce(
     translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
 ) -> NBestLists:
-    """The n_best_lists of a search without constraints where they contain the terms, elsewhere those of one with them.
+    """The n-best lists, in which the hypotheses of a constrained search replace those that lack a required term.
 
-    Raises UserError if the terms of a sentence are longer than its translation may be, and if no engine of the model
-    supports constraints.
+    Raises UserError if a sentence's terms are longer than its translation may be or no engine supports constraints.
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
     targets = {i: found for i, text in enumerate(sentences.texts) if (found := glossary.targets(text))}
@@ -27,13 +26,13 @@ def enforce(
     if not lacking:
         return n_best_lists
     constraints = [[segment(tokenizer, target) for target in targets[i]] for i in lacking]
-    # One beam for each token of a sentence's terms, and one for what it has without them.
+    # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
     beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints]
     for i, beam in zip(lacking, beams, strict=True):
         if beam - 1 > translator.limit(sentences.sources[i]):
             raise UserError(
-                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) are longer than its "
-                "translation may be; give shorter terms, or raise decode.max_extra_tokens."
+                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) are longer than the "
+                "translation may be. Shorten the terms or raise decode.max_extra_tokens."
             )
     boundaries = word_boundaries(tokenizer)
 
@@ -52,6 +51,6 @@ def _contains_all(tokenizer: Tokenizer, hypothesis: Hypothesis, targets: Sequenc
 
 
 def _merged(some: Sequence[Hypothesis], others: Sequence[Hypothesis], n_best: int) -> list[Hypothesis]:
-    """The best of both, equal ones once."""
+    """The `n_best` best hypotheses of two lists, without duplicates."""
     by_tokens = {tuple(each.tokens): each for each in (*others, *some)}
     return sorted(by_tokens.values(), key=lambda each: -each.score)[:n_best]

@@ -1,4 +1,4 @@
-"""A glossary: terms of a source text, and what its translation must contain where they occur."""
+"""A glossary: source-language terms, each with a target that the translation of a text with the term must contain."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -14,58 +14,53 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 
 ASCII_BYTES = 0x80
-OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, beside brackets, dashes and quotation marks
-CHINESE = range(0xE4, 0xEA)  # first bytes of characters that are all written without spaces
+OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
+CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all written without spaces
 
 
 class WordBoundaries(NamedTuple):
-    """At which characters the pieces of the target begin and end, by piece."""
+    """Where words can begin: for each target piece, the kind of its first character and whether a word may follow."""
 
     first: tuple[Kind, ...]
-    opens: tuple[bool, ...]  # a word may follow without a space: behind a bracket, a quotation mark, a hyphen
+    opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
 
 
 class Constraint(NamedTuple):
     """A text that a translation must contain, in whole words."""
 
     text: str
-    segmentations: tuple[tuple[int, ...], ...]  # into pieces: behind a space, and if it differs, behind none
-    first: Kind  # of its first character
-    last: Kind
+    segmentations: tuple[tuple[int, ...], ...]  # its ids after a space and, if they differ, its ids without a space
+    first: Kind  # of the first character
+    last: Kind  # of the last character
 
 
 def read_glossary(file: str) -> list[Term]:
-    """The terms of a bilingual file, such as a TSV; blank lines are left out.
-
-    Raises UserError for a term without one side, by its line.
-    """
+    """The terms of a bilingual file, such as a TSV; skips blank lines. Raises UserError if a term has only one side."""
     terms = []
     for source, target, origin in read_pairs([file]):
         if bool(source.strip()) != bool(target.strip()):
-            raise UserError(
-                f"{origin.file}, line {origin.line} has no {'source' if target.strip() else 'translation'}."
-            )
+            raise UserError(f"{origin.file}:{origin.line}: expected a source and a translation.")
         if source.strip():
             terms.append(Term(source, target))
     return terms
 
 
 class Glossary:
-    """Terms, indexed by their first word; of two with the same source the later counts."""
+    """Terms, indexed by their first word; if two terms have the same source, the later one applies."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError for a term with an empty side or a line break, by its number, from 1."""
+        """Raises UserError if a term has an empty side or a line break; the message gives its number, from 1."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
                 raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        for units in sorted(entries, key=_has_capitals, reverse=True):  # these take precedence over others that match
+        for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
-        """What the translation of a text must contain, in the order of the text; of overlapping terms the longest."""
+        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest counts."""
         if not self._by_first:
             return []
         units = _units(text)
@@ -83,7 +78,7 @@ class Glossary:
 
 
 def contains(text: str, target: str) -> bool:
-    """Whether a text contains a target in whole words."""
+    """Whether a text contains a target as one or more whole words."""
     spans = _spans(text)
     begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
     return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
@@ -107,15 +102,12 @@ def _units(text: str) -> tuple[str, ...]:
     return tuple(text[begin:end] for begin, end in _spans(text))
 
 
-# -- in pieces --------------------------------------------------------------------------------------------
-
-
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:
-    """A target in pieces; raises UserError if the vocabulary has no piece for some of it."""
+    """The constraint that requires a target; raises UserError if the model's vocabulary can't spell the target."""
     behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.target.encode_behind(target)
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
-    if UNK in segmentations[0]:  # of an imported model
-        raise UserError(f"The model's vocabulary can't spell the glossary's {target}; leave this term out.")
+    if UNK in segmentations[0]:  # possible with an imported model
+        raise UserError(f"The model's vocabulary can't spell the term {target}. Remove it from the glossary.")
     if segmentations[0] == segmentations[1]:
         segmentations = segmentations[:1]
     return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
@@ -123,14 +115,14 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
 
 @lru_cache(maxsize=8)
 def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
-    """The boundaries of all pieces of a vocabulary."""
+    """The word boundaries of all pieces of a tokenizer's target vocabulary."""
     pieces = tokenizer.target_pieces(range(tokenizer.target_size))
     return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
 
 
 @cache
 def _boundaries(piece: str) -> tuple[Kind, bool]:
-    """The values of WordBoundaries; a partial UTF-8 byte is assumed to join its neighbours."""
+    """A piece's values in WordBoundaries; a partial UTF-8 byte is assumed to join its neighbours."""
     text = piece.replace(SPACE, " ")
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)
