@@ -1,7 +1,7 @@
 """Preparing a corpus and translating a file on Ray: workers process the shards, and this process merges them.
 
-Until all shards are complete, they are in the folder OUTPUT.shards; the same call, repeated, processes the missing
-shards. The name and content of a shard depend only on its input and number, so a second attempt changes nothing.
+Complete shards are kept in the folder OUTPUT.shards until all are merged, so a repeated call only processes the missing
+shards. The name and content of a shard depend only on its input and number: a second attempt changes nothing.
 """
 
 import functools
@@ -49,7 +49,7 @@ def prepare_on_ray(
     folder of the shards belongs to another call.
     """
     if out.exists():
-        raise UserError(f"{out} exists and is not overwritten. Choose another name, or remove it.")
+        raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
     folder = _shards_of(out)
     with ray_pool(address, workers, gpus=False) as pool:
         number = SHARDS_PER_WORKER * pool.size
@@ -64,7 +64,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Run a round for all shards that lack it; raises UserError if `do` does, or if a shard failed in every attempt."""
+    """Do a round for the shards that still lack it; raises UserError if `do` does, or if a shard fails every time."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):

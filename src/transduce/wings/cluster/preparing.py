@@ -2,8 +2,8 @@
 
     folder/   read-00003-of-00016/      first round of a shard: staged pairs of its part of each corpus, corpus-0/ …
               aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
-                                        parts-00003-of-00016-0: the fate of a shard's pairs, for corpus 0
-              encoded-00003-of-00016/   second round of a shard: ids, lengths, files and lines of each corpus
+                                        parts-00003-of-00016-0: which pairs of the shard are kept, for corpus 0
+              encoded-00003-of-00016/   second round of a shard: token ids, and the file and line of each pair
 
 The merged files have the same bytes as those that one process writes, except for the recorded time.
 """
@@ -47,7 +47,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, require_all
 
-PREPARATION_PLAN = "prepare"  # the kind of a preparation's plan
+PREPARATION_PLAN = "prepare"  # Plan.kind of preparations
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read or write the plan for preparing a corpus in shards; raises UserError if it is another call's.
+    """Read or write the plan for preparing a corpus in shards; raises UserError if the plan is another call's.
 
-    vocab_size: 0: chosen by the size of the corpus. unit: shards begin at multiples of it, as rules need whole chunks.
+    vocab_size: 0 to choose it by the size of the corpus. unit: shards begin at its multiples: rules need whole chunks.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
@@ -160,7 +160,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
 
 
 def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
-    """The shards that lack a round; raises UserError if a shard's folder is damaged."""
+    """The shards that have not finished a round; raises UserError if a shard's folder is damaged."""
     return [shard for shard in plan.all() if not is_whole(shard_folder(folder, round, shard), plan)]
 
 

@@ -16,7 +16,7 @@ from transduce.system.machine import cores
 from transduce.wings.cluster.shards import Plan, Shard, check_version
 
 LOCAL, CLIENT = "ray", "ray://"
-SHARD_ATTEMPTS = 4  # per shard, since the shard need not be the cause of a worker's death
+SHARD_ATTEMPTS = 4  # per shard: workers may also die for reasons outside the shard
 OBJECT_STORE_BYTES = 160 << 20  # Ray requires at least 75 MiB
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -47,7 +47,7 @@ def read_address(on: str) -> str:
 
 @contextmanager
 def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """Start Ray or connect to a cluster; yields the pool of workers that fits into it, and disconnects at the end.
+    """Start Ray or connect to a cluster; yields its workers, and shuts Ray down or disconnects at the end.
 
     gpus: use one GPU per worker if the cluster has GPUs. Raises UserError if Ray is not installed or not reachable.
     """
@@ -65,7 +65,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     try:
         with _silence():
             _start(address, {} if address else local | {"_temp_dir": folder})
-        with redirect_stdout(sys.stderr):  # Ray prints which workers died
+        with redirect_stdout(sys.stderr):  # Ray reports dead workers on stdout
             yield _pool(workers, gpus)
     finally:
         ray.shutdown()
@@ -140,7 +140,7 @@ def _enter(folder: Path) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Discard the standard error in the block: Ray prints messages about logging when it starts, and raises errors."""
+    """Discard standard error in the block, where Ray writes log messages when it starts; real errors are raised."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -174,5 +174,5 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
 
 
 def _short_folder() -> str | None:
-    """A parent for Ray's temporary folder; socket paths must be short."""
+    """The parent of Ray's temporary folder: short, since the length of socket paths is limited."""
     return None if len(tempfile.gettempdir()) < 30 else "/tmp"

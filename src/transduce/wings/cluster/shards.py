@@ -1,7 +1,7 @@
 """Shards: contiguous parts of the input of one call, and the folder of their results.
 
 folder/   plan.json      the call, the number of shards and the input files; written by the first shard
-          …              the results of the complete shards; in the order of their names, they are those of the call
+          …              the results of complete shards; all, in the order of names, form the result of the call
 """
 
 import dataclasses
@@ -22,12 +22,12 @@ PLAN_FORMAT = 1  # plans with another format are refused
 SHARD_DIGITS = 5  # in names, padded with zeros so that names sort by number
 MAX_SHARDS_NAMED = 10  # in an error message
 
-NumShards = int | Callable[[int], int]  # a function computes the number for a new plan from the total length
+NumShards = int | Callable[[int], int]  # the number, or a function from the total length to it
 
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """A shard's number and the number of shards; written as 3/16."""
+    """One of `count` parts of a call's input; written as 3/16."""
 
     number: int  # from 1
     count: int
@@ -70,7 +70,7 @@ class Input(NamedTuple):
 
     @classmethod
     def of(cls, file: str) -> Self:
-        """Describe the file in its present state."""
+        """Record the present size, time and hash of a file."""
         status = _status(file)
         return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
 
@@ -88,7 +88,7 @@ class Plan:
 
     kind: str  # the command
     shards: int
-    call: Mapping[str, Any]  # everything that the result depends on; messages use the names
+    call: Mapping[str, Any]  # the settings that the result depends on, named as in messages
     inputs: Sequence[Input]
     lengths: Sequence[int]  # lines of the file, or pairs of each corpus
     unit: int  # shards begin at multiples of it
@@ -166,7 +166,7 @@ def check_version(plan: Plan) -> None:
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
-            f"A worker has {PACKAGE} {installed}, but the call has {planned}. Install the same version on all machines."
+            f"A worker has {PACKAGE} {installed}, the call has {planned}. Install the same version on all machines."
         )
 
 
@@ -201,4 +201,4 @@ def _status(file: str) -> os.stat_result:
     try:
         return Path(file).stat()
     except OSError as error:
-        raise UserError(f"{file} can't be read: {error.strerror}. Name the file to divide into shards.") from None
+        raise UserError(f"{file} can't be read: {error.strerror}. Check its name and permissions.") from None

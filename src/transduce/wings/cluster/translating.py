@@ -27,7 +27,7 @@ from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
-TRANSLATION_PLAN = "translate"  # the kind of a translation's plan
+TRANSLATION_PLAN = "translate"  # Plan.kind of translations
 COPY_BYTES = 1 << 20
 
 
@@ -62,7 +62,7 @@ class Job:
 class Record:
     """The record of a complete shard."""
 
-    plan: str  # the plan's key
+    plan: str  # Plan.key
     lines: int
     size: int  # bytes
     sha256: str
@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read or write the plan for translating a file in shards; raises UserError if it is another call's."""
+    """Read or write the plan for translating a file in shards; raises UserError if the plan is another call's."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The multiple of lines at which shards begin: CHUNK_LINES, for the batches of one process; 1 in short files."""
+    """Shards begin at multiples of this: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 

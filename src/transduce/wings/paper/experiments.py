@@ -97,7 +97,7 @@ def carry_out(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Train the runs until all are finished or the minutes are over; returns whether all are finished.
+    """Train the runs until all are finished or the minutes have passed; returns whether all are finished.
 
     All experiments are trained with the first seed, then with the next. The next call resumes an unfinished run. If a
     run fails, the others are trained before UserError is raised. UserError is raised immediately if two experiments

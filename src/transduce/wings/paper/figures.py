@@ -22,14 +22,14 @@ def wavelengths(d_model: int) -> list[float]:
 
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
-    """The matrix M (d_model, d_model) with PE(pos + offset) = PE(pos) M: a rotation of each pair (section 3.5)."""
+    """The matrix M with PE(pos + offset) = PE(pos) M, which rotates each pair of channels (section 3.5)."""
     angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
     pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
     return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest difference between PE(pos + offset) and PE(pos) M over the first `length` positions."""
+    """The largest difference between PE(pos + offset) and PE(pos) times `shift_matrix`, for pos below `length`."""
     table = sinusoids(length + abs(offset), d_model).double()
     first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()

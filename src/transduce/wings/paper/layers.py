@@ -11,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to all positions, or only to positions less than `window` away, so r = 2 * window."""
+    """Self-attention to all positions, or to a neighbourhood of r = 2 * window (positions less than `window` away)."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
@@ -42,7 +42,7 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution, as in a decoder, over KERNEL positions `dilation` apart, of which the last is the current.
+    """A causal convolution, as in a decoder: over the current position and KERNEL - 1 before it, `dilation` apart.
 
     With a dilation of k^depth, a stack of log_k n layers sees every position. separable: depthwise, then pointwise.
     """

@@ -11,7 +11,7 @@ from typing import Any
 from transduce.evaluation.scores import tokenised_bleu
 from transduce.system.errors import UserError
 
-LANGUAGES = "de", "fr"  # of the paper's tables
+LANGUAGES = "de", "fr"  # target languages in the paper
 COMPOUND = re.compile(r"(\S)-(\S)")
 
 

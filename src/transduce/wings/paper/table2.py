@@ -30,7 +30,7 @@ from transduce.wings.paper.table3 import BASE, BIG
 from transduce.wings.paper.tables import Table, definition, flat
 
 TABLE2 = definition("table2")
-GPUS, GPU, TFLOPS = 8, "P100", 9.5  # sustained by one GPU in single precision (footnote 5 of the paper)
+GPUS, GPU, TFLOPS = 8, "P100", 9.5  # TFLOP/s: sustained per GPU in single precision (footnote 5)
 TARGET_TOKENS = 25_000  # per update; the number of source tokens is the same
 SENTENCE_TOKENS = 17  # assumed sentence length in our runs, for source and target
 SHARED_OPTIONS = flat(TABLE2["options"])
@@ -75,7 +75,7 @@ def of_the_model(training: Training, length: int = 25) -> float:
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment per family, of equal FLOPs; raises UserError if `own` sets an option in which they differ."""
+    """Make an experiment per family, with equal FLOPs; raises UserError if `own` sets what families differ in."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Table 2: the printed rows, the paper's estimates of operations with our counts, and the runs in `folder`."""
+    """Table 2: printed rows, the runs in `folder`, and notes that compare the paper's FLOPs with our counts."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)

@@ -30,7 +30,7 @@ class Printed(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of table 3, and the changes to the base model that it stands for."""
+    """A row of table 3: its printed results, its model and its training options."""
 
     group: str
     printed: Printed
