@@ -11,8 +11,8 @@ space, and a check on a small corpus shows that both ways write the same bytes.
 Separate processes then measure the prepared folder: the training of a tiny model to its first update and through a few
 updates of every block, with anonymous and mapped memory from /proc/self/smaps_rollup; the positions of each pair in two
 epochs; and the batches of a whole epoch, which must contain every pair once. The results are appended to
-DIR/measured.jsonl; --report prints them as tables and draws a plot. Times are CPU times unless stated otherwise: they
-hardly depend on the load of the machine.
+DIR/measured.jsonl; --report prints them as tables and draws a plot. Unless stated otherwise, times are CPU
+times, which hardly depend on the load of the machine.
 """
 
 import argparse
@@ -323,7 +323,7 @@ def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A table of the costs of a training."""
-    names = "first update, on the clock", "by one processor", "of it imports", "anonymous", "after 8 blocks", "mapped"
+    names = "first update, real time", "CPU time", "imports", "anonymous memory", "after 8 blocks", "mapped"
     yield f"| pairs | {' | '.join(names)} | an epoch |"
     yield "| --- " * 8 + "|"
     for row in rows:
@@ -352,9 +352,9 @@ def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
     prepared = [row for row in rows if "given" in row]
     costs = [
-        ("preparing, processor s", prepared, lambda row: row["given"]["processor"], True),
-        ("planning an epoch, processor s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
-        ("start to first update, processor s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
+        ("preparing, CPU s", prepared, lambda row: row["given"]["processor"], True),
+        ("planning an epoch, CPU s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
+        ("start to first update, CPU s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
         ("anonymous memory of a training, MiB", rows, lambda row: row["training"]["most"][0] / MIB, False),
     ]
     for axis, (title, some, cost, grows) in zip(axes, costs, strict=True):

@@ -1,11 +1,11 @@
-"""Sentences a second, from text to text, of our engines, CTranslate2 alone, and transformers.
+"""Sentences a second, from text to text, of our engines, CTranslate2 without transduce ("bare"), and transformers.
 
     python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1] [--lines N]
 
 MODEL is a finished training of a Transformer. Every engine translates the same lines in a separate process; loading
 and a first pass are not timed. The engines take turns, --repeats times. The table has medians, and the smallest and
-largest ratio to CTranslate2 alone. That engine is used with SentencePiece, as its documentation recommends: int8, one
-worker per thread, sorted batches of 32. transformers has sorted batches of 64. Both end searches by their own rules.
+largest ratio to bare CTranslate2. It is used with SentencePiece, as its documentation recommends: int8, one worker per
+thread, sorted batches of 32. transformers has sorted batches of 64. Both end searches by their own rules.
 BLEU shows that all translations are equally good.
 """
 
@@ -134,7 +134,7 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # a hint to install sacremoses, which is not used here
+    with warnings.catch_warnings(action="ignore"):  # a hint to install sacremoses, which is not needed here
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
     alpha = loaded.config.decode.length_penalty

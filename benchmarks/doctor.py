@@ -6,7 +6,7 @@
 
 OTHER is a corpus of the source language and a third language; it supplies sentences in a wrong language. The script
 damages lines, runs `transduce doctor --json`, and compares the reported lines with the damaged lines. `shifts` moves
-the lines of one file from a random line on, as a missing or a duplicated line does.
+the lines of one file after a random line, as a missing or a duplicated line does.
 """
 
 import argparse
@@ -237,7 +237,7 @@ def lines_by_rule(report: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def shifts(arguments: argparse.Namespace) -> None:
-    """Print how many shifts are found, how far from their line, the pairs that --fix writes, and false alarms.
+    """Print how many shifts are found and how exactly, the pairs that --fix writes, and false alarms.
 
     kept: the share of the pairs with both texts that --fix writes; wrong: the number of wrong pairs that it writes.
     """

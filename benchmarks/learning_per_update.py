@@ -1,4 +1,4 @@
-"""BLEU on Multi30k after the number of updates, and with the settings, of a fairseq run; mean over seeds.
+"""BLEU on Multi30k with the settings and the number of updates of a fairseq run; mean over seeds.
 
     python benchmarks/learning_per_update.py MULTI30K --out FOLDER [--seeds 1,2,3] [--threads 2]
 

@@ -33,7 +33,7 @@ def main() -> None:
     print(f"[{ratios[0]:.1f}, {ratios[-1]:.1f}]")
     sizes = [alone(kind, WEIGHED, 1, *own)[1] for kind in ("blocks", "plain")]
     print(f"n = {WEIGHED:,}: blocks {sizes[0]:,.0f} MB, plain {sizes[1]:,.0f} MB, ratio {sizes[1] / sizes[0]:.1f}")
-    print(f"n = {COMPARED:,}: largest difference to a mask over all positions {difference(arguments.window):.1e}")
+    print(f"n = {COMPARED:,}: largest difference from full attention with a mask {difference(arguments.window):.1e}")
 
 
 def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:

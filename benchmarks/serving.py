@@ -3,9 +3,9 @@
     python benchmarks/serving.py MODEL SOURCE [--clients 1 8 64] [--seconds 10] [--rounds 3] [--overload 60]
 
 Every line of SOURCE is a request. The loop runs in this process with one thread. The server is `transduce serve` in a
-separate process with its defaults, except that an address may have any number of connections. Clients keep their
+separate process with its defaults, except that it accepts 100,000 connections. Clients keep their
 connections and send the next request after each answer. The loop and each number of clients take turns, --rounds times.
-The table has medians and the smallest and largest ratio; latencies and "right", the share of answers equal to the
+The table has medians and the smallest and largest ratio; latencies and "equal", the share of answers equal to the
 loop's, are of the last round. "clients' CPU" is their share of one core, since they run on the same machine.
 Then requests are sent for --overload seconds at ten times the highest rate, without waiting for answers. Prints how
 many are answered, refused with status 503, and neither, and whether the answers are equal to the loop's.
@@ -75,7 +75,7 @@ def main() -> None:
                 last[clients] = asyncio.run(closed(port, bodies, clients, arguments.seconds))
                 busy[clients] = (cpu() - began) / arguments.seconds
                 rates[clients].append(len(last[clients]) / arguments.seconds)
-        print("| requests | sentences/s | relative to the loop | p50 | p99 | right | clients' CPU |")
+        print("| requests | sentences/s | relative to the loop | p50 | p99 | equal | clients' CPU |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         print(f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |")
         for clients, each in rates.items():
