@@ -7,7 +7,7 @@ OLD and NEW are checkouts, MODEL is a model folder that both can read, and TEXT 
 PYTHONPATH. The versions take turns, and alternate in going first. The table has medians, and the median, smallest and
 largest ratio of new to old in a round. Higher rates and fewer seconds are better.
 
-    train-small, train-base   target tokens a second of `train`, from update 10 to the last; train-base: the paper's shape
+    train-small, train-base   target tokens a second of `train`, from update 10 to the last; base: the paper's shape
     prepare                   pairs a second of `prepare --vocabulary`
     translate-*               lines a second of `translate --engine *`, with loading
     one-line, help            seconds of `translate` of one line with the default engine, and of `--help`
