@@ -1,11 +1,11 @@
-"""Word alignment by attention, compared with the phrasebook's: every layer, and the layer that the model uses.
+"""The alignment error rate of word alignments from cross-attention, for every layer of a model.
 
     PYTHONPATH=tools python benchmarks/alignment.py MODEL [MODEL …] [--sentences 400]
 
-MODEL translates English to German. Its attention is recorded while it is forced to write the phrasebook's German. All
-links of the phrasebook are sure, so the alignment error rate is 1 - F1. Each layer has the information, in nats, of its
-links between pieces of held-out pairs, by which the layer is chosen. Variants: one link per word, the step that reads a
-piece instead of the one that writes it, and the mean of all layers.
+MODEL translates English to German. Its attention is recorded during forced decoding of the phrasebook's German
+sentences. The phrasebook's alignments are the reference. All their links are sure, so the alignment error rate (AER)
+is 1 - F1. "nats": mutual information of a layer's subword links on held-out pairs; it decides which layer is chosen.
+Variants: one link a word; the attention of the step after the one that writes a subword; the mean of all layers.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
 
 Span = tuple[int, int]
-SEED = 77  # not that of the demo
+SEED = 77  # not the demo's seed
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def cells(model: model_folder.Bundle, examples: list[Example], maps: list[NDArra
 def measure(
     model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]], later: int, share: float
 ) -> tuple[float, float, float]:
-    """Precision, recall and alignment error rate; words as the phrasebook counts them."""
+    """Precision, recall and alignment error rate of links between the phrasebook's words."""
     hits = given = gold = 0
     for example, weights in zip(examples, maps, strict=True):
         sides = []
@@ -88,7 +88,7 @@ def measure(
 
 
 def positions(text: str) -> list[Span]:
-    """Where the words of a sentence of the phrasebook stand."""
+    """The positions (begin, end) of the words in a sentence of the phrasebook."""
     found, end = [], 0
     for word in tokens(text):
         begin = text.index(word, end)

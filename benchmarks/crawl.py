@@ -1,18 +1,18 @@
-"""A hundred million pairs: time, memory and quality of the shuffle for a corpus of the size of a crawl.
+"""Time, memory and quality of the shuffle for generated corpora of up to a hundred million pairs.
 
     python benchmarks/crawl.py DIR --text 1000000 10000000 --tokens 100000000
     python benchmarks/crawl.py DIR --report docs/images/crawl.png
 
-A generator imitates the crawl: a pair has one to three of 20,000 sentences of the phrasebook after a number or a name,
-so few pairs are equal. --text writes two text files for `transduce prepare` (1,000 pairs are held out, duplicates are
-not removed). --tokens encodes the parts once and joins them as ids. That gives the same store as the text, which is
-checked byte by byte, and saves time and disk space.
+The generator imitates a web crawl: a pair is a number or a name and one to three of 20,000 sentences of the phrasebook,
+so few pairs are equal. --text writes two text files and runs `transduce prepare` (1,000 pairs are held out, duplicates
+are not removed). --tokens encodes each sentence, number and name once and joins their ids. This saves time and disk
+space, and a check on a small corpus shows that both ways write the same bytes.
 
-Then processes of their own measure the prepared folder: a training of a tiny model from its start to its first update,
-then a few updates of every block of an epoch, with anonymous and mapped memory from /proc/self/smaps_rollup; the
-places of each pair in two epochs; and all plans of an epoch, which must contain every pair once. The results are
-appended to DIR/measured.jsonl; --report makes tables and a plot of them. Unless stated otherwise, times are CPU times,
-which don't depend on the load of the machine.
+Separate processes then measure the prepared folder: the training of a tiny model to its first update and through a few
+updates of every block, with anonymous and mapped memory from /proc/self/smaps_rollup; the positions of each pair in two
+epochs; and the batches of a whole epoch, which must contain every pair once. The results are appended to
+DIR/measured.jsonl; --report prints them as tables and draws a plot. Unless stated otherwise, times are CPU
+times, which hardly depend on the load of the machine.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from transduce.tokens.batching import padding_share
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
-CHECKED_PAIRS = 30_000  # prepared as text and as ids
+CHECKED_PAIRS = 30_000  # prepared both from text and from ids, for the check
 OPTIONS = ("data.vocab_size=8000", "data.deduplicate=false")
 TINY = [
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=2", "model.num_encoder_layers=1"),
@@ -58,12 +58,12 @@ TRAINED_BLOCKS = 8
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="for sentences, corpora and what was measured")
+    parser.add_argument("folder", type=Path, help="folder for the corpora and the results")
     parser.add_argument("--text", type=int, nargs="+", default=[], metavar="PAIRS")
     parser.add_argument("--tokens", type=int, nargs="+", default=[], metavar="PAIRS")
-    parser.add_argument("--learn", action="store_true", help="prepare text with a new vocabulary, too")
+    parser.add_argument("--learn", action="store_true", help="with --text: also measure learning a vocabulary")
     parser.add_argument("--report", type=Path, metavar="PLOT")
-    parser.add_argument("--step", choices=STEPS, help="what the script calls itself with, for a process of its own")
+    parser.add_argument("--step", choices=STEPS, help="internal: the measurement of a separate process")
     parser.add_argument("--began", type=float, default=0.0)
     arguments = parser.parse_args()
     if arguments.step:
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def learnt(crawl: Crawl, folder: Path) -> Path:
-    """Prepare a folder with a vocabulary from text, and check that joined ids give the same store."""
+    """Prepare a folder with a new vocabulary from text, and check that `from_ids` writes the same store."""
     text, ids = folder / "as-text", folder / "as-ids"
     for old in (text, ids):
         shutil.rmtree(old, ignore_errors=True)
@@ -97,12 +97,12 @@ def learnt(crawl: Crawl, folder: Path) -> Path:
     from_ids(crawl, CHECKED_PAIRS, ids, text)
     for path in sorted((text / "corpus-0").iterdir()):
         if path.read_bytes() != (ids / "corpus-0" / path.name).read_bytes():
-            raise SystemExit(f"{path} differs from what joined ids give.")
+            raise SystemExit(f"{path} differs from the file written from ids.")
     return text
 
 
 def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: bool) -> dict[str, Any]:
-    """Write text and prepare it with the vocabulary; with `learn`, first with a new vocabulary."""
+    """Write text, prepare it with the vocabulary, and measure both; learn: first also with a new vocabulary."""
     began = time.process_time()
     files = write_texts(crawl, pairs, data.parent)
     found: dict[str, Any] = {"generator": pairs / (time.process_time() - began)}
@@ -122,7 +122,7 @@ def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: boo
 
 
 def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = False) -> dict[str, Any]:
-    """Write the store that preparing the text would write, without the text."""
+    """Write the prepared folder of the generated corpus directly from ids, and measure that."""
     began = time.process_time()
     made = [0.0]
     with write_folder(data) as aside:
@@ -137,7 +137,7 @@ def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = F
 
 
 def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
-    """The same blocks; adds their CPU time to `seconds`."""
+    """Pass the blocks on, and add the CPU time for making them to `seconds`."""
     while True:
         began = time.process_time()
         block = next(blocks, None)
@@ -148,24 +148,24 @@ def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
 
 
 def sizes_of(data: Path) -> dict[str, Any]:
-    """Bytes of a store: its ids, and its other files."""
+    """The sizes in bytes of a store's ids and of its other files."""
     files = {path.name: path.stat().st_size for path in (data / "corpus-0").iterdir()}
     ids = sum(size for name, size in files.items() if name.endswith(".ids"))
     return {"ids": ids, "beside": sum(files.values()) - ids}
 
 
-# -- processes of their own -------------------------------------------------------------------------------------------
+# -- separate processes -----------------------------------------------------------------------------------------------
 
 
 def child(step: str, data: Path) -> dict[str, Any]:
-    """Run a step in a process of its own; returns its result."""
+    """Run a step in a separate process, and return its result."""
     command = [sys.executable, __file__, str(data), "--step", step, "--began", str(time.time())]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def training(data: Path, began: float) -> dict[str, Any]:
-    """A training as by `transduce train`, with a few updates of every block of an epoch."""
+    """Measure a training as `transduce train` runs it, but with only a few updates of every block."""
     import torch
 
     from transduce.commands.recipes import gather
@@ -204,26 +204,26 @@ def training(data: Path, began: float) -> dict[str, Any]:
 
 
 def since(began: float) -> tuple[float, float]:
-    """Seconds since a time, and CPU seconds of this process."""
+    """The seconds since a time, and the CPU seconds of this process."""
     return time.time() - began, time.process_time()
 
 
 def forget(data: Path) -> None:
-    """Drop the files from the page cache, for the same start in every run."""
+    """Drop a corpus from the page cache, so that all runs start without it in memory."""
     for path in (data / "corpus-0").iterdir():
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def memory_of_this() -> tuple[int, int]:
-    """Bytes of this process: anonymous, and mapped from files."""
+    """This process's anonymous memory and memory mapped from files, in bytes."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
     found = {name: int(value.split()[0]) * 1024 for name, value in (line.split(":") for line in lines)}
     return found["Anonymous"], found["Rss"] - found["Anonymous"]
 
 
 def shuffle(data: Path, _: float) -> dict[str, Any]:
-    """The quality of the shuffle in blocks, and of a shuffle of all pairs at once if memory suffices."""
+    """Measure the shuffle in blocks and, for up to 20 million pairs, a shuffle of the whole corpus."""
     corpus = open_prepared(data).mixture
     found = {"blocks": mixed(corpus)}
     if mixture.BLOCK_PAIRS < len(corpus) <= 20_000_000:
@@ -233,7 +233,7 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
 
 
 def epoch(data: Path, _: float) -> dict[str, Any]:
-    """Time and memory of all plans of an epoch; checks that they contain every pair exactly once."""
+    """Measure planning the batches of an epoch; exits if a pair is not in exactly one batch."""
     corpus = open_prepared(data).mixture
     seen, before, most = np.zeros(len(corpus), dtype=np.uint8), memory_of_this()[0], 0
     wall, processor = time.perf_counter(), time.process_time()
@@ -242,13 +242,13 @@ def epoch(data: Path, _: float) -> dict[str, Any]:
             np.add.at(seen, np.concatenate(batches), 1)
         most = max(most, memory_of_this()[0] - before)
     if (seen != 1).any():
-        raise SystemExit(f"{np.count_nonzero(seen != 1):,} pairs are not planned exactly once.")
+        raise SystemExit(f"{np.count_nonzero(seen != 1):,} pairs are not in exactly one batch.")
     seconds = time.perf_counter() - wall, time.process_time() - processor
     return {"pairs": len(corpus), "blocks": corpus.blocks, "seconds": seconds, "anonymous": most}
 
 
 def mixed(corpus: mixture.Mixture) -> dict[str, float]:
-    """Correlations of the places of pairs in the corpus and in two epochs; of the second, an eighth is planned."""
+    """Statistics of a shuffle, such as correlations of the positions of pairs in the corpus and in two epochs."""
     places = [np.full(len(corpus), -1, dtype=np.int32) for _ in range(2)]
     planning, stretches, mates, pairs, padding, means = 0.0, [], 0, 0, [], []
     for epoch, place in enumerate(places):
@@ -284,7 +284,7 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
 
 
 def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """Pearson's correlation, in parts to save memory."""
+    """Pearson's correlation, computed in parts to save memory."""
     sums = np.zeros(5)
     for start in range(0, len(one), 1_000_000):
         a, b = (each[start : start + 1_000_000].astype(np.float64) / len(one) for each in (one, other))
@@ -300,7 +300,7 @@ STEPS = {"training": training, "shuffle": shuffle, "epoch": epoch}
 
 
 def report(folder: Path, plot: Path) -> None:
-    """Print the newest results of every size and kind as tables, and draw cost against size."""
+    """Print the newest results for each number of pairs as tables, and draw cost against the number of pairs."""
     rows = [json.loads(line) for line in (folder / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
     rows = sorted({(row["how"], row["pairs"]): row for row in rows}.values(), key=lambda row: row["pairs"])
     for table in (made_and_stored, trained, shuffled):
@@ -309,8 +309,8 @@ def report(folder: Path, plot: Path) -> None:
 
 
 def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The costs of preparing a store."""
-    yield "| pairs | from | generator | prepared | written from ids | memory | bytes a token | beside, a pair |"
+    """A table of the costs of preparing a corpus."""
+    yield "| pairs | source | generated | prepared | written from ids | memory | bytes a token | other bytes a pair |"
     yield "| --- " * 8 + "|"
     for row in rows:
         given = row.get("given")
@@ -322,8 +322,8 @@ def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The costs of a training."""
-    names = "first update, on the clock", "by one processor", "of it imports", "anonymous", "after 8 blocks", "mapped"
+    """A table of the costs of a training."""
+    names = "first update, real time", "CPU time", "imports", "anonymous memory", "after 8 blocks", "mapped"
     yield f"| pairs | {' | '.join(names)} | an epoch |"
     yield "| --- " * 8 + "|"
     for row in rows:
@@ -336,7 +336,7 @@ def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The quality of the shuffle."""
+    """A table of the statistics of shuffles."""
     found = [(row["pairs"], how, values) for row in rows for how, values in row["shuffle"].items()]
     names = [name for name in found[0][2] if name != "planning"]
     yield "| | " + " | ".join(f"{pairs:,}{' as a whole' * (how == 'whole')}" for pairs, how, _ in found) + " |"
@@ -346,15 +346,15 @@ def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
-    """Draw each cost against the number of pairs; it should be proportional or constant."""
+    """Draw the costs against the number of pairs; each should be proportional to it or constant."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
     prepared = [row for row in rows if "given" in row]
     costs = [
-        ("preparing, processor s", prepared, lambda row: row["given"]["processor"], True),
-        ("planning an epoch, processor s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
-        ("start to first update, processor s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
+        ("preparing, CPU s", prepared, lambda row: row["given"]["processor"], True),
+        ("planning an epoch, CPU s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
+        ("start to first update, CPU s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
         ("anonymous memory of a training, MiB", rows, lambda row: row["training"]["most"][0] / MIB, False),
     ]
     for axis, (title, some, cost, grows) in zip(axes, costs, strict=True):

@@ -1,12 +1,12 @@
-"""Text in, text out: sentences a second of our engines, beside the bare CTranslate2 and transformers.
+"""Sentences a second, from text to text, of our engines, CTranslate2 without transduce ("bare"), and transformers.
 
     python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1] [--lines N]
 
-MODEL is a finished training of a Transformer. All begin with the same lines and end with text, each in a process of its
-own; loading and a first pass come before. They take turns, `--repeats` times; medians, with the smallest and the
-largest of the ratios to the bare engine. The bare engine, with SentencePiece around it, is used as its documentation
-says: int8, a worker a thread, sorted batches of 32, its own rules for the end of a search; transformers has sorted
-batches of 64, and its own rules, too. BLEU says that the work is the same.
+MODEL is a finished training of a Transformer. Every engine translates the same lines in a separate process; loading
+and a first pass are not timed. The engines take turns, --repeats times. The table has medians, and the smallest and
+largest ratio to bare CTranslate2. It is used with SentencePiece, as its documentation recommends: int8, one worker per
+thread, sorted batches of 32. transformers has sorted batches of 64. Both end searches by their own rules.
+BLEU shows that all translations are equally good.
 """
 
 import argparse
@@ -37,11 +37,11 @@ from transduce.wings.ct2.convert import convert
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
-Make = Callable[[Path, int, int], Translate]  # of a model, a beam and a number of threads
+Make = Callable[[Path, int, int], Translate]  # from a model folder, a beam size and a number of threads
 
 
 class Side(NamedTuple):
-    """An engine in a process of its own."""
+    """An engine in a separate process, its translations and its times."""
 
     connection: Connection
     found: list[str]
@@ -56,14 +56,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
-    parser.add_argument("--lines", type=int, help="only so many")
+    parser.add_argument("--lines", type=int, help="translate only the first LINES lines")
     arguments = parser.parse_args()
     sources, references = (
         list(islice(read_lines(file), arguments.lines)) for file in (arguments.source, arguments.reference)
     )
     print(f"{arguments.model}, {len(sources):,} sentences, {arguments.threads} threads, ctranslate2 "
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| beam | engine | seconds | sentences/s | in those of the bare engine | BLEU |")
+    print("| beam | engine | seconds | sentences/s | relative to the bare engine | BLEU |")
     print("| --- | --- | --- | --- | --- | --- |")
     makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "transformers": marian}
     makers |= {f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "int8", "torch")}
@@ -86,16 +86,16 @@ def main() -> None:
 
 
 def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
-    """When it has translated all once."""
+    """Start an engine's process, and wait until it has translated all sentences once."""
     here, there = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
     spawn.Process(target=serve, args=(there, make, model, beam_size, threads, sources), daemon=True).start()
-    there.close()  # so that the end of the process is noticed here
+    there.close()  # so that `recv` fails if the process ends
     return Side(here, here.recv(), [])
 
 
 def serve(connection: Connection, make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> None:
-    """Translations, then seconds as often as asked."""
+    """Send the translations, then the seconds of another pass for each request."""
     torch.set_num_threads(threads)
     translate = make(model, beam_size, threads)
     connection.send(translate(sources))
@@ -106,13 +106,13 @@ def serve(connection: Connection, make: Make, model: Path, beam_size: int, threa
 
 
 def ours(model: Path, beam_size: int, threads: int, *, engine: EngineName) -> Translate:
-    """What `transduce.load` gives."""
+    """Translate with `transduce.load`."""
     translator = transduce.load(model, {"decode.beam_size": beam_size}, engine=engine, device="cpu", threads=threads)
     return lambda texts: [each.text for each in translator.translate(texts)]
 
 
 def bare(model: Path, beam_size: int, threads: int) -> Translate:
-    """The engine as its own documentation says, with SentencePiece before and behind it."""
+    """Translate with CTranslate2, used as its documentation recommends, and SentencePiece."""
     loaded = model_folder.load(model, threads=threads)
     folder = Path(tempfile.mkdtemp())
     convert(loaded.model, loaded.config.model, folder, "int8")
@@ -129,12 +129,12 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
 
 
 def marian(model: Path, beam_size: int, threads: int) -> Translate:
-    """transformers as the export's own instructions say, float32, all threads for one batch."""
+    """Translate with transformers, as our export's instructions say: float32, all threads for one batch."""
     loaded, folder = model_folder.load(model, threads=threads), Path(tempfile.mkdtemp())
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # it would like sacremoses, which it doesn't use here
+    with warnings.catch_warnings(action="ignore"):  # a hint to install sacremoses, which is not needed here
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
     alpha = loaded.config.decode.length_penalty

@@ -1,12 +1,12 @@
-"""The corpus doctor: recall and precision on planted faults, false alarms, and pairs a second.
+"""Recall, precision, false alarms and speed of `transduce doctor` on corpora with artificial faults.
 
     python benchmarks/doctor.py faults CORPUS.tsv OTHER.tsv TEST.tsv --from en --to de [--share 0.02] [--seed 1]
     python benchmarks/doctor.py shifts SOURCE TARGET [SOURCE TARGET …] [--times 10]
     python benchmarks/doctor.py speed CORPUS.tsv --from en --to de [--rounds 3] [--threads 2]
 
-OTHER is a corpus of the source language and a third language: it supplies sentences in a wrong language. The script
-damages lines, runs `transduce doctor --json`, and compares the lines that it reports. A shift moves one side from a
-random line on, as a missing or a duplicated line does.
+OTHER is a corpus of the source language and a third language; it supplies sentences in a wrong language. The script
+damages lines, runs `transduce doctor --json`, and compares the reported lines with the damaged lines. `shifts` moves
+the lines of one file after a random line, as a missing or a duplicated line does.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from transduce.text.pairs import read_lines, read_pairs
 
 Texts = tuple[str, str]
 DOCTOR = [sys.executable, "-m", "transduce.cli", "doctor"]
-RULES_BY_FAULT = {  # the rules that should report it
+RULES_BY_FAULT = {  # fault -> the rules that should report it
     "exact repetition": {"duplicate"},
     "near repetition": {"near-duplicate"},
     "target is the source": {"copied"},
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def faults(arguments: argparse.Namespace) -> None:
-    """Print recall and precision of every fault, and the false alarms on the clean text."""
+    """Print recall and precision for every fault, and the false alarms on the undamaged corpus."""
     corpus, other, test = ([(pair.source, pair.target) for pair in read_pairs([file])] for file in arguments.files)
     choice = random.Random(arguments.seed)
     clean = numbered(corpus, choice, arguments.share)
@@ -93,7 +93,7 @@ def faults(arguments: argparse.Namespace) -> None:
     for fault, rules in RULES_BY_FAULT.items():
         lines = planted[fault]
         named = set().union(*(after[rule] for rule in rules))
-        # Two faults may share a rule; a line with either is no false alarm.
+        # Two faults may have the same rule; a line with either fault is no false alarm.
         right = set().union(*(planted[each] for each, others in RULES_BY_FAULT.items() if others & rules))
         alarms = sum(len(before[rule]) for rule in rules)
         precision = [f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)]
@@ -110,7 +110,7 @@ def faults(arguments: argparse.Namespace) -> None:
 
 
 def numbered(corpus: Sequence[Texts], choice: random.Random, share: float) -> list[Texts]:
-    """The corpus with numbers and placeholders added to both sides of some pairs: everyday sentences have few."""
+    """Add numbers and placeholders to both sides of some pairs, since everyday sentences have few."""
     pairs, count = list(corpus), int(2 * share * len(corpus))
     places = choice.sample(range(len(pairs)), 2 * count)
     for order, place in enumerate(places):
@@ -128,9 +128,9 @@ def put(text: str, what: str) -> str:
 def plant(
     clean: Sequence[Texts], other: Sequence[Texts], test: Sequence[Texts], choice: random.Random, share: float
 ) -> tuple[list[Texts], dict[str, set[int]]]:
-    """The damaged corpus, and the lines, from 1, of every fault; a line has at most one fault."""
+    """Damage the corpus; returns it, and the line numbers (from 1) of every fault. A line has at most one fault."""
     pairs, count = list(clean), int(share * len(clean))
-    free = list(range(len(pairs) // 10, len(pairs)))  # the first tenth stays clean, to be repeated
+    free = list(range(len(pairs) // 10, len(pairs)))  # the first tenth: undamaged, the source of repeated lines
     choice.shuffle(free)
     has_number = {place for place in free if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])}
     planted: dict[str, set[int]] = {}
@@ -195,7 +195,7 @@ def marked(pair: Texts) -> bool:
 
 
 def another_number(text: str, choice: random.Random) -> str:
-    """The text with one digit changed."""
+    """Change one digit of the text."""
     places = [place for place, character in enumerate(text) if character.isdigit()]
     if not places:
         return f"{text} {choice.randint(13, 9999)}"
@@ -204,7 +204,7 @@ def another_number(text: str, choice: random.Random) -> str:
 
 
 def misread(text: str) -> str:
-    """The UTF-8 bytes read as Windows-1252; bytes that it lacks are read as Latin-1."""
+    """Decode the text's UTF-8 bytes as Windows-1252, or as Latin-1 where Windows-1252 has no character."""
     return "".join(
         bytes([byte]).decode("cp1252") if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else chr(byte)
         for byte in text.encode()
@@ -212,13 +212,13 @@ def misread(text: str) -> str:
 
 
 def nearly(text: str, choice: random.Random) -> str:
-    """The text with another case or punctuation."""
+    """Change the text's case or punctuation."""
     ways = [str.upper, str.lower, lambda each: each.rstrip(".!?"), lambda each: f"„{each}“", lambda each: f"{each} …"]
     return choice.choice(ways)(text)
 
 
 def diagnose(pairs: Sequence[Texts], file: Path, options: Sequence[str]) -> dict[str, Any]:
-    """The doctor's JSON report about the pairs."""
+    """Run `transduce doctor` on pairs, and return its JSON report."""
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="\n")
     return run([str(file), *options])
 
@@ -237,12 +237,12 @@ def lines_by_rule(report: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def shifts(arguments: argparse.Namespace) -> None:
-    """Print how often shifts are found and where, the pairs that --fix keeps, and false alarms.
+    """Print how many shifts are found and how exactly, the pairs that --fix writes, and false alarms.
 
-    kept: the share of the pairs with both texts that --fix writes; wrong: other pairs that it writes.
+    kept: the share of the pairs with both texts that --fix writes; wrong: the number of wrong pairs that it writes.
     """
     for times in ("false alarms", "shifts"), ("one line missing",):
-        print(f"| text | lines | {' | '.join(times)} | found and named | farthest off | kept | wrong |")
+        print(f"| text | lines | {' | '.join(times)} | found with the right size | largest distance | kept | wrong |")
         print(f"| {' | '.join(['---'] * (6 + len(times)))} |")
         choice = random.Random(arguments.seed)
         for source, target in zip(arguments.files[::2], arguments.files[1::2], strict=True):
@@ -269,7 +269,7 @@ def shifts(arguments: argparse.Namespace) -> None:
 def shifted(
     sources: list[str], targets: list[str], shift: int, choice: random.Random
 ) -> tuple[list[str], list[str], int, int]:
-    """Shift the targets from a random line on, by inserting lines or leaving lines out; the length stays."""
+    """Insert or remove target lines at a random line; the number of lines stays the same."""
     at = choice.randrange(100, len(sources) - 100)
     if shift > 0:
         return sources, [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]], at, shift
@@ -277,7 +277,7 @@ def shifted(
 
 
 def one_missing(sources: list[str], targets: list[str], choice: random.Random) -> tuple[list[str], list[str], int, int]:
-    """Leave a line out on one side, which is then shorter."""
+    """Remove a random line of one side."""
     at = choice.randrange(100, len(sources) - 100)
     if choice.randrange(2):
         return sources, targets[:at] + targets[at + 1 :], at, -1
@@ -285,7 +285,7 @@ def one_missing(sources: list[str], targets: list[str], choice: random.Random) -
 
 
 def repaired(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[Texts]]:
-    """The misaligned stretches, and the pairs that --fix keeps."""
+    """Run `transduce doctor --fix`; returns the misaligned ranges of lines and the pairs it writes."""
     with tempfile.TemporaryDirectory() as folder:
         files, fixed = ([Path(folder) / f"{name}{side}" for side in "ab"] for name in ("damaged-", "repaired-"))
         for file, lines in zip(files, (sources, targets), strict=True):
@@ -299,7 +299,7 @@ def repaired(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[
 
 
 def speed(arguments: argparse.Namespace) -> None:
-    """Print pairs a second with and without language identification, without the start of the program."""
+    """Print pairs a second with and without language identification; the program's start is not timed."""
     languages = ["--from", arguments.source, "--to", arguments.target, "--threads", str(arguments.threads)]
     without = ["--without", "swapped", "source-language", "target-language"]
     print("| rules | pairs | pairs/s | range |")

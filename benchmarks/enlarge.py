@@ -2,10 +2,10 @@
 
     python benchmarks/enlarge.py MODEL OUT
 
-For measuring decoding without days of training: a trained model of the small shape (3+3 layers, d_model 256) becomes
-one of the base shape (6+6, 512, d_ff 2048, 8 heads), and its sentences have the lengths of a trained model's. Every
-channel, head and inner unit is duplicated; the new layers add zero to the residual stream. For post-norm Transformers
-with one vocabulary. Sinusoids can't be duplicated, so the positions of the small model are stored as learned ones.
+This is for measuring the decoding speed of a base model without training one. A trained small model (3+3 layers,
+d_model 256) becomes a model of the base size (6+6 layers, d_model 512, d_ff 2048, 8 heads) with the same translations.
+Every channel, head and inner unit is duplicated; the new layers add zero to the residual stream. MODEL must be a
+post-norm Transformer with one vocabulary. Its sinusoidal positions are stored as learned ones.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """The weights of the large model; every second layer is new."""
+    """Compute the weights of the large model, in which every second layer is new."""
     weights = {}
     for name, weight in large.items():
         stack, _, rest = name.partition(".")
@@ -62,12 +62,12 @@ def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) ->
         layer, is_new = divmod(int(number), 2)
         origin = small[f"{stack}.{layer}.{rest}"]
         last = max(int(other.split(".")[3]) for other in small if f"{stack}.0.residual" in other)
-        if "norm" in rest:  # the last norm of a layer moves behind the new layer
+        if "norm" in rest:  # the last norm of a layer moves to the end of the new layer after it
             behind = f"residual.{last}." in rest
             plain = torch.ones_like if rest.endswith("weight") else torch.zeros_like
             weights[name] = (origin if behind == bool(is_new) else plain(origin)).repeat(2)
             if stack == "decoder" and is_new and behind and layer == layers - 1:
-                weights[name] = weights[name] / math.sqrt(2)  # because logits are sums of twice as many products
+                weights[name] = weights[name] / math.sqrt(2)  # because each logit sums twice as many products
         elif weight.dim() == 2:
             weights[name] = origin.repeat(2, 2) / 2
         else:
@@ -78,7 +78,7 @@ def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) ->
 
 
 def outside(small: dict[str, Tensor], name: str, weight: Tensor) -> Tensor:
-    """The weights outside the layers: the embedding, which is multiplied by sqrt(d_model), and the positions."""
+    """Compute the embedding, which the model multiplies by sqrt(d_model), and the positions."""
     if name in small:
         return small[name].repeat(1, 2) / math.sqrt(2)
     return sinusoids(MAX_POSITIONS, weight.size(1) // 2).repeat(1, 2)

@@ -1,9 +1,9 @@
-"""Time of a layer of experts against the number of experts, and against the number that a token uses.
+"""The time of a mixture-of-experts layer for several numbers of experts, and of experts per token.
 
     python benchmarks/experts.py [--threads 1]
 
-Forward and backward of one layer for 4,096 tokens (d_model 256, d_ff 1024), in turns with the feed-forward layer
-without experts; medians of the ratios to it, with the smallest and the largest.
+Times forward and backward passes of one layer for 4,096 tokens (d_model 256, d_ff 1024), in turns with a feed-forward
+layer without experts. The table has medians, minima and maxima of the ratio to the feed-forward layer's time.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main() -> None:
     print("| experts | used by a token | time, relative to the layer without experts |\n| --- | --- | --- |")
     for experts, used in [(8, 1), (8, 2), (8, 4), (8, 8), (4, 2), (16, 2), (32, 2), (64, 2), (128, 2)]:
         layer = Experts(ModelConfig(d_model=D_MODEL, d_ff=D_FF, experts=experts, experts_per_token=used))
-        ratios = sorted(measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1))[:-1]  # one to warm up
+        ratios = sorted(measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1))[:-1]  # without the highest
         print(f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |")
 
 

@@ -1,11 +1,11 @@
-"""Quality and speed of several models: BLEU against sentences a second, from text to text.
+"""BLEU and speed of several models, in sentences a second from text to text.
 
     python benchmarks/front.py SOURCE REFERENCE MODEL... [--threads 2] [--repeats 5] [--plot front.png]
 
-The others are compared with the first model; NAME=FOLDER names a model. All translate the same lines with every
---beam-size, by the engine that `translate` would choose. Loading and a first pass are not timed. The models take turns
---repeats times; the table shows medians, and the smallest and largest ratio. Differences of BLEU are tested by the
-paired bootstrap of Koehn (2004).
+A MODEL is a folder, or NAME=FOLDER to name it in the table. The first model is the reference for ratios and BLEU
+differences. All models translate the same lines with every --beam-size and the engine that `translate` chooses.
+Loading and a first pass are not timed. The models take turns, --repeats times; the table shows medians, and the
+smallest and largest ratio. BLEU differences are tested with the paired bootstrap of Koehn (2004).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from transduce.text.plain import read_lines
 
 
 class Point(NamedTuple):
-    """A model searched with one beam, on the plot."""
+    """The speed and BLEU of a model with one beam size, as a point on the plot."""
 
     label: str
     speed: float  # sentences a second
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def draw(path: str, points: list[Point]) -> None:
-    """All points, and a line through those that no other one beats in both."""
+    """Draw all points, and a line through the points that no other point exceeds in both speed and BLEU."""
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")
     axes = figure.subplots()
     front = [one for one in points if not any(each.speed > one.speed and each.bleu > one.bleu for each in points)]

@@ -1,4 +1,4 @@
-"""Any number of pairs that imitate a crawl, made of sentences of the phrasebook, as text or as ids."""
+"""Generates any number of pairs that imitate a web crawl from the phrasebook's sentences, as text or as ids."""
 
 import itertools
 import random
@@ -14,13 +14,13 @@ from transduce.tokens.vocabulary import Rows
 from transduce.wings.phrasebook.examples import examples
 
 SENTENCES, NUMBERS, NAMES = 20_000, 100_000, 400
-SHARES = (0.55, 0.33, 0.12)  # of pairs with one, two and three sentences
+SHARES = (0.55, 0.33, 0.12)  # the shares of pairs with one, two and three sentences
 PAIRS_PER_CHUNK = 200_000
 SEED = 7
 
 
 class Crawl:
-    """Any number of pairs, the same for the same seed; each is joined from a few translated parts."""
+    """A generator of pairs, determined by a seed; each pair joins sentences, numbers and names (`parts`)."""
 
     def __init__(self) -> None:
         self.sentences = [(each.english, each.german) for each in examples("train", SENTENCES)]
@@ -36,7 +36,7 @@ class Crawl:
         for start in range(0, pairs, PAIRS_PER_CHUNK):
             size = min(PAIRS_PER_CHUNK, pairs - start)
             count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
-            label = draw.integers(0, 3, size)  # nothing (but before a single sentence), a number, a name
+            label = draw.integers(0, 3, size)  # prefix: none (if there are several sentences), number or name
             label[(count == 1) & (label == 0)] = 1
             places = np.full((size, 2 + len(SHARES)), -1)
             sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))
@@ -51,7 +51,7 @@ class Crawl:
             yield places[used], used.sum(1)
 
     def texts(self, pairs: int, seed: int) -> Iterator[tuple[list[str], list[str]]]:
-        """The two sides, chunk by chunk."""
+        """Generate chunks of source and target texts."""
         for places, counts in self.chunks(pairs, seed):
             ends = np.cumsum(counts).tolist()
             parts = [self.parts[place] for place in places.tolist()]
@@ -61,7 +61,7 @@ class Crawl:
             yield source, target
 
     def encoded(self, pairs: int, seed: int, tokenizer: Tokenizer) -> Iterator[Encoded]:
-        """The same pairs as ids: a part has the same ids everywhere, because a space comes before it."""
+        """Generate the same pairs as ids; a part always has the same ids, since all parts begin after a space."""
         known = [pack([part[side] for part in self.parts]) for side, pack in
                  enumerate((tokenizer.source.encode, tokenizer.target.encode))]  # fmt: skip
         done = 0
@@ -73,18 +73,18 @@ class Crawl:
 
 
 def made(draw: random.Random, sounds: Sequence[str]) -> str:
-    """A name."""
+    """Make a name from random syllables."""
     return "".join(draw.choices(sounds, k=draw.randint(2, 3))).title()
 
 
 def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
-    """The rows at `places`, joined in groups of `counts` rows."""
+    """Take the rows at `places`, and join consecutive groups of `counts` rows to one row each."""
     ids, lengths = rows.take(places)
     return Rows(ids, np.add.reduceat(lengths, np.cumsum(counts) - counts))
 
 
 def write_texts(crawl: Crawl, pairs: int, folder: Path) -> list[str]:
-    """Two text files."""
+    """Write the pairs to two text files, and return the file names."""
     files = [folder / "crawl.en", folder / "crawl.de"]
     with files[0].open("w", encoding="utf-8") as sources, files[1].open("w", encoding="utf-8") as targets:
         for source, target in crawl.texts(pairs, SEED):

@@ -1,10 +1,10 @@
-"""The effect of a glossary on translations: how many terms they contain, BLEU, and time.
+"""The effect of a glossary: the number of terms in the translations, BLEU, and decoding time.
 
     python benchmarks/glossary.py MODEL SOURCE REFERENCE [--terms 1] [--sentences 1000] [--beam-size 4] [--show 0]
 
-Terms are words of three or more letters of a sentence's reference that are missing in its free translation, drawn at
-random, up to --terms per sentence. They come from the reference, so BLEU must rise; its rise shows whether the rest of
-the sentence still fits. The time with terms includes both searches.
+The terms of a sentence are up to --terms random words of its reference that the translation without a glossary lacks;
+they have three or more letters. As terms come from the reference, BLEU should rise; if it does not, they have damaged
+the rest of the sentences. The time with terms includes both searches: without and with terms.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from transduce.wings.terms.glossary import Glossary, contains
 
 
 class OfSentences(Glossary):
-    """The terms of each text, whatever else it holds."""
+    """A glossary with separate target terms for each text."""
 
     def __init__(self, of: dict[str, list[str]]):
         self.of = of
@@ -57,7 +57,7 @@ def main() -> None:
     kept = [contains(text, term) for source, text in zip(sources, found, strict=True) for term in terms[source]]
     print(
         f"{len(sources)} sentences, {sum(map(bool, terms.values()))} of them with terms, {len(kept)} terms; "
-        f"{sum(kept)} stand in the translations; "
+        f"{sum(kept)} are in the translations; "
         f"BLEU {bleu(free, references):.1f} freely, {bleu(found, references):.1f} with terms; "
         f"{freely:.1f} s freely, {time.monotonic() - began:.1f} s with terms"
     )
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def missing(reference: str, text: str) -> list[str]:
-    """The words of the reference that the text lacks."""
+    """The words of the reference that the translation lacks."""
     found = dict.fromkeys(reference[begin:end] for begin, end in words(reference, (), inside=""))
     return [word for word in found if word.isalpha() and len(word) > 2 and not contains(text, word)]
 

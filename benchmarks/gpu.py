@@ -1,14 +1,14 @@
-"""A GPU: training and decoding of the paper's base and big, and a whole training of Multi30k, as one short table.
+"""The speed of training and decoding the paper's base and big models on a GPU, and of a whole training on Multi30k.
 
     python benchmarks/gpu.py [--models base big] [--updates 30] [--vocabulary 37000] [--tokens 25000]
                              [--multi30k RECIPE TRAIN TRAIN VALID VALID TEST TEST]
 
-Batches of up to `--tokens` on either side are made of random sentences whose lengths are those of newspaper text (a
-log-normal one, 27 pieces on average); the first updates are left out. The rate is that of target tokens, padding not
-counted; operations are those of the matrix products, forward and backward; the ceiling is measured on large bfloat16
-products. The loss after the same updates in float32 says that bfloat16 learns the same. Decoding: beam 4 with random
-weights, 30 tokens out for 30 in, in large batches and for one sentence alone. It runs on a CPU, too, with smaller
-numbers: that is for trying it out.
+Training: batches have up to --tokens source and target tokens, in random sentences with lengths like those of newspaper
+text (log-normal, 27 subwords on average). The first updates are not timed. tokens/s counts target tokens without
+padding. TFLOP/s counts the matrix products of forward and backward passes, and is compared with the measured speed of
+large bfloat16 products. A second training in float32 shows whether bfloat16 reaches the same loss. Decoding: beam 4
+with random weights, 30 source and 30 target tokens, in large batches and for a single sentence. To try the script
+without a GPU, run it on a CPU with smaller numbers.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[Batch]:
-    """As many as there are updates."""
+    """Make one batch of random sentences per update."""
     random = np.random.default_rng(1)
     count = 2 * (arguments.updates + WARM) * arguments.tokens // LENGTH
     source = random.lognormal(np.log(LENGTH) - 0.15, 0.55, count).astype(int).clip(1, LONGEST)
@@ -87,7 +87,7 @@ def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[
 
 
 def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tuple[float, float, int]:
-    """Target tokens a second, loss of the last batch a token, and the most memory (bytes) of a GPU."""
+    """Train; returns target tokens a second, the last batch's loss per token, and peak GPU memory in bytes."""
     device = batches[0].src.device
     model, options = build(config).to(device).train(), TrainConfig(precision=precision)
     optimizer = make_optimizer(model.parameters(), options)
@@ -107,11 +107,11 @@ def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tupl
 
 
 def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float, float]:
-    """Tokens that come out a second in large batches, and the seconds of one sentence; EOS is as good as forbidden."""
+    """Output tokens a second in large batches, and the seconds for one sentence; EOS is made very unlikely."""
     model = build(config).to(device).eval()
     engine, options = TorchEngine([model]), DecodeConfig(beam_size=4, max_tokens=65_536)
     with torch.no_grad():
-        model.embedding.weight[2] = 0.0  # EOS: a logit of 0 among many that are larger
+        model.embedding.weight[2] = 0.0  # EOS: its logit is 0, and many others are larger
     sources = np.random.default_rng(1).integers(4, config.vocab_size, (count, OUT)).tolist()
     size = engine.budget(options, count * (OUT + 1)) // (OUT + 1)
     requests = [
@@ -131,7 +131,7 @@ def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float
 
 
 def multi30k(files: Sequence[str]) -> str:
-    """A whole training by a recipe: how long, and how good."""
+    """Train with a recipe; returns a sentence with the BLEU of the test text and the time."""
     recipe, *texts = files
     given = gather(recipe, train=texts[:2], valid=texts[2:4], test=texts[4:], languages=("en", "de"), assignments=())
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +139,7 @@ def multi30k(files: Sequence[str]) -> str:
         result = transduce.train(given, str(Path(folder) / "model"))
         seconds = time.perf_counter() - began
     bleu = next(score["value"] for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
-    return f"\n{recipe}: BLEU {bleu:.1f} in {seconds:.0f} s, test and start included"
+    return f"\n{recipe}: BLEU {bleu:.1f} in {seconds:.0f} s, including start and test"
 
 
 def synchronize(device: torch.device) -> None:

@@ -1,9 +1,9 @@
-"""What a given number of updates teaches: BLEU on Multi30k under the conditions of a fairseq run, over seeds.
+"""BLEU on Multi30k with the settings and the number of updates of a fairseq run; mean over seeds.
 
     python benchmarks/learning_per_update.py MULTI30K --out FOLDER [--seeds 1,2,3] [--threads 2]
 
-MULTI30K holds train.en.gz, train.de.gz, val…, test_2016_flickr… (raw text). Each seed is a training in FOLDER, which
-goes on if it was interrupted; the table comes last.
+MULTI30K holds train.en.gz and train.de.gz, and the same for val and test_2016_flickr (raw text). Each seed is trained
+in a folder of its own in FOLDER; the same command resumes an interrupted training. The table is printed at the end.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def measure(data: Path, out: Path, seed: int, threads: int) -> dict[str, float]:
-    """Train one seed, unless it is finished, and return what its metrics say."""
+    """Train with one seed unless the model is finished, and return its metrics."""
     if not (out / "metrics.json").exists():
         options = read_recipe(RECIPE.read_text(encoding="utf-8"), str(RECIPE))
         for split, name in (("valid", "val"), ("test", "test_2016_flickr")):

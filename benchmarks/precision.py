@@ -1,10 +1,10 @@
-"""What bfloat16 changes in what a model learns: loss and BLEU beside those of float32, over seeds.
+"""The effect of training in bfloat16 instead of float32 on loss and BLEU, over seeds.
 
     python benchmarks/precision.py MODEL... [--every 250]
 
-Each MODEL is a finished training with a test set, by the same recipe but for `train.precision` and `train.seed`. The
-loss is the negative log-likelihood of a target token, in nats, over the updates since the row before; means over the
-seeds, with the smallest and the largest.
+Each MODEL is a finished training with a test set. The trainings differ only in `train.precision` and `train.seed`. The
+loss is the negative log-likelihood per target token, in nats, averaged over the updates since the row above. The table
+has means, minima and maxima over seeds.
 """
 
 import argparse
@@ -20,19 +20,19 @@ from transduce.system.journal import read_events
 
 
 class Run(NamedTuple):
-    """A finished training."""
+    """The results of a finished training."""
 
     precision: str
     seed: int
-    losses: dict[int, float]  # by the number of updates
-    perplexity: float  # of what was held out
+    losses: dict[int, float]  # number of updates -> mean loss
+    perplexity: float  # on the validation set
     bleu: float
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL")
-    parser.add_argument("--every", type=int, default=250, help="updates a row")
+    parser.add_argument("--every", type=int, default=250, help="number of updates per row")
     arguments = parser.parse_args()
     runs = sorted(read_run(folder, arguments.every) for folder in arguments.models)
     sides = {name: [run for run in runs if run.precision == name] for name in sorted({run.precision for run in runs})}
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def read_run(folder: Path, every: int) -> Run:
-    """From its journal and its metrics."""
+    """Read a training's results from its journal and its metrics."""
     train = read_config(folder).train
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     bleu = next(score["value"] for score in metrics["test"]["scores"] if score["name"] == "BLEU")
@@ -61,7 +61,7 @@ def read_run(folder: Path, every: int) -> Run:
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """The mean, and between what the values lie."""
+    """The mean, minimum and maximum as text."""
     return f"{statistics.mean(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
 
 

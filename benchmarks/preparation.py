@@ -1,13 +1,13 @@
-"""Preparation: pairs a second from two text files to the token store, and memory, beside eole's build of a vocabulary.
+"""The speed and memory of preparing a corpus, compared with eole's build_vocab and SentencePiece.
 
     python benchmarks/preparation.py [SOURCE TARGET] [--pairs 200000 2000000] [--rounds 3] [--threads 2] [--eole EOLE]
 
-Without files, the text is generated: two of 20,000 pairs of the phrasebook joined at a time, so that few repeat. The
-vocabulary is given, and learnt before from the first 100,000 pairs. Then `transduce prepare --vocabulary`, in a process
-of its own, reads, cleans, finds repetitions, holds out 1,000 pairs, encodes and writes. EOLE is the command of an
-environment that has eole: its `build_vocab -n_sample -1` reads, encodes and counts the same text with the same pieces,
-and keeps no ids. SentencePiece alone encodes both sides with as many threads. Memory is what the processes have of
-their own, without mapped files, looked at every 50 ms, the children's added.
+Without files, the text is generated: each pair joins two of 20,000 pairs of the phrasebook, so that few are equal. The
+vocabulary is learnt from the first 100,000 pairs, which is not timed. Then `transduce prepare --vocabulary` reads,
+cleans, finds repetitions, holds out 1,000 pairs, encodes and writes. EOLE is the eole command of an environment that
+has eole: its build_vocab, with n_sample -1, reads, encodes and counts the same text with the same SentencePiece model,
+but writes no ids. SentencePiece alone encodes both sides with the same number of threads. Memory is the largest
+anonymous memory of a process and its children together, sampled every 50 ms.
 """
 
 import argparse
@@ -29,18 +29,18 @@ from transduce.text.pairs import read_lines
 from transduce.tokens.tokenizer import JOINT
 from transduce.wings.phrasebook.examples import examples
 
-KNOWN = 100_000  # pairs that the vocabulary is learnt from
-JOINED = 20_000  # pairs that others are joined of
+KNOWN = 100_000  # number of pairs for learning the vocabulary
+JOINED = 20_000  # number of phrasebook pairs that generated pairs are joined from
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", help="two text files; generated text follows where they end")
+    parser.add_argument("files", nargs="*", help="two text files; if they are too short, generated text follows")
     parser.add_argument("--pairs", type=int, nargs="+", default=[200_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--eole")
-    parser.add_argument("--folder", help="for the files that are written on the way")
+    parser.add_argument("--folder", help="parent folder for temporary files")
     arguments = parser.parse_args()
     print("| pairs | | pairs/s | range | memory |")
     print("| --- | --- | --- | --- | --- |")
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
-    """Both sides in turns, and a row for each."""
+    """Measure transduce and eole in turns, then SentencePiece, and print a row for each."""
     files = [str(folder / name) for name in ("source", "target")]
     with Path(files[0]).open("w", encoding="utf-8") as sources, Path(files[1]).open("w", encoding="utf-8") as targets:
         for source, target in itertools.islice(texts(arguments.files), count):
@@ -78,7 +78,7 @@ def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
 
 
 def texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of the files, or generated ones without end."""
+    """Yield the pairs of the files, then generated pairs without end."""
     if files:
         yield from zip(*map(read_lines, files), strict=True)
     known = [(example.english, example.german) for example in examples("train", JOINED)]
@@ -115,7 +115,7 @@ def eole(command: str, files: Sequence[str], vocabulary: Path, folder: Path, thr
 
 
 def run(command: list[str]) -> tuple[float, int]:
-    """Seconds of a process, and the most anonymous memory (bytes) that it and its children were seen to have."""
+    """Run a command; returns its seconds, and the peak anonymous memory in bytes, including child processes."""
     began, most = time.perf_counter(), 0
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
@@ -139,7 +139,7 @@ def run(command: list[str]) -> tuple[float, int]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it started."""
+    """The ids of a process and its descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -156,7 +156,7 @@ def anonymous(pid: int) -> int:
 
 
 def encoding(files: Sequence[str], vocabulary: Path, threads: int) -> float:
-    """Seconds that SentencePiece needs for both sides."""
+    """The seconds that SentencePiece needs to encode both files."""
     processor, seconds = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary / JOINT)), 0.0
     for file in files:
         lines = read_lines(file)

@@ -1,11 +1,11 @@
-"""Training on CPUs: target tokens a second of two processes with a thread each, beside one process with two.
+"""The training speed of several processes with one thread each, compared with one process and as many threads.
 
     python benchmarks/ranks.py DATA [--processes 2] [--shapes small base] [--rounds 5] [--seconds 20]
 
-DATA is what `transduce prepare … data.vocab_size=8000` wrote. All learn from the same updates of as many micro-batches
-of up to 4,096 tokens as there are processes, in bfloat16 where the processor has it (--float32: not). Dropout, label
-smoothing, Adam. Each measurement is a start of its own, and they take turns; the first three updates are left out.
-A third row is two processes that share their weights by FSDP.
+DATA is a folder written by `transduce prepare … data.vocab_size=8000`. An update has one micro-batch of up to 4,096
+tokens for each of --processes, and is the same in all rows. Training is in bfloat16, or float32 with --float32, with
+dropout, label smoothing and Adam. Each measurement starts new processes, and the rows take turns. The first three
+updates are not timed. One row shards the weights with FSDP.
 """
 
 import argparse
@@ -35,7 +35,7 @@ UPDATES = 40
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--threads", type=int, help="of a process; this is one of the measurements then")
+    parser.add_argument("--threads", type=int, help="internal: measure in this process, with so many threads")
     parser.add_argument("--shard", action="store_true")
     arguments = parser.parse_args()
     if arguments.threads:
@@ -45,14 +45,14 @@ def main() -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """All sides in turns, and the table."""
+    """Measure one process, DDP and FSDP in turns, and print the table."""
     number = arguments.processes
     sides = {
         f"one process, {number} threads": (1, number, []),
         f"{number} processes, DDP": (number, 1, []),
         f"{number} processes, FSDP": (number, 1, ["--shard"]),
     }
-    print("| shape | | tokens/s | in those of one process |\n| --- | --- | --- | --- |")
+    print("| shape | | tokens/s | relative to one process |\n| --- | --- | --- | --- |")
     for shape in arguments.shapes:
         speeds: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(arguments.rounds):
@@ -66,7 +66,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, more: list[str]) -> float:
-    """Tokens a second of one start."""
+    """Start the processes of one measurement, and return its tokens a second."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     known = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world)}
@@ -79,12 +79,12 @@ def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, m
     ]
     outputs = [process.communicate()[0] for process in processes]
     if any(process.returncode for process in processes):
-        raise SystemExit("A measurement failed; its reason stands above.")
+        raise SystemExit("A measurement failed. The reason is above.")
     return float(json.loads(outputs[0].splitlines()[-1]))
 
 
 def measure(arguments: argparse.Namespace) -> None:
-    """One process of one start: learn for so many seconds; the first prints its tokens a second."""
+    """Train in one process of a measurement; rank 0 prints the tokens a second of all processes."""
     config = configure(options(arguments.shapes[0], arguments.float32))
     keep_memory()
     keep_few_kernels()

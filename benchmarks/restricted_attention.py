@@ -1,9 +1,9 @@
-"""Restricted self-attention by blocks, compared with full attention: time, peak memory and largest difference.
+"""Restricted self-attention compared with full attention: time, peak memory, and the largest numerical difference.
 
     python benchmarks/restricted_attention.py [--window 128] [--threads 2]
 
-Forward and backward from q, k, v (1 sentence, 8 heads of 64 channels), every measurement in a process of its own.
-"fused" is torch's scaled_dot_product_attention over all positions; "plain" forms the n x n weights.
+Times forward and backward passes from q, k and v for one sentence, 8 heads and 64 channels per head. Every measurement
+is a separate process. "fused": torch's scaled_dot_product_attention over all positions; "plain": n x n weights.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 HEADS, WIDTH, REPEATS = 8, 64, 5
-TIMED, WEIGHED, COMPARED = 16_384, 8_192, 2_048  # numbers of positions
+TIMED, WEIGHED, COMPARED = 16_384, 8_192, 2_048  # positions for time, memory and difference
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     print(f"[{ratios[0]:.1f}, {ratios[-1]:.1f}]")
     sizes = [alone(kind, WEIGHED, 1, *own)[1] for kind in ("blocks", "plain")]
     print(f"n = {WEIGHED:,}: blocks {sizes[0]:,.0f} MB, plain {sizes[1]:,.0f} MB, ratio {sizes[1] / sizes[0]:.1f}")
-    print(f"n = {COMPARED:,}: largest difference to a mask over all positions {difference(arguments.window):.1e}")
+    print(f"n = {COMPARED:,}: largest difference from full attention with a mask {difference(arguments.window):.1e}")
 
 
 def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
@@ -42,7 +42,7 @@ def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[l
 
 
 def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
-    """Seconds of every repeat, and the megabytes by which peak memory rose."""
+    """The seconds of every repeat, and the increase of peak memory in megabytes."""
     import torch
 
     from transduce.model.attention import attend, attend_with_scores, dot_products

@@ -1,14 +1,14 @@
-"""The server under load, beside a loop that calls the same engine once for every request.
+"""The speed of the server under load, compared with a loop that calls the same engine once per request.
 
     python benchmarks/serving.py MODEL SOURCE [--clients 1 8 64] [--seconds 10] [--rounds 3] [--overload 60]
 
-Every line of SOURCE is a request. The loop is in this process: one call for each sentence, one thread. The server is
-`transduce serve` in a process of its own, with its defaults but no limit to an address; clients keep their connections
-and send the next request when they have the answer. All take turns, `--rounds` times: medians, with the smallest and
-the largest ratio. Latencies are of the last round. CPU: what the clients, which share the machine, took of one core.
-
-Then --overload seconds of ten times as many requests as the server answered at most, whoever waits: what was sent is
-answered or told to come again, and every answer is the translation of what was asked.
+Every line of SOURCE is a request. The loop runs in this process with one thread. The server is `transduce serve` in a
+separate process with its defaults, except that it accepts 100,000 connections. Clients keep their
+connections and send the next request after each answer. The loop and each number of clients take turns, --rounds times.
+The table has medians and the smallest and largest ratio; latencies and "equal", the share of answers equal to the
+loop's, are of the last round. "clients' CPU" is their share of one core, since they run on the same machine.
+Then requests are sent for --overload seconds at ten times the highest rate, without waiting for answers. Prints how
+many are answered, refused with status 503, and neither, and whether the answers are equal to the loop's.
 """
 
 import argparse
@@ -31,12 +31,12 @@ from typing import NamedTuple
 import transduce
 from transduce.text.plain import read_lines
 
-TIMES = 10  # as many requests as it can answer
+TIMES = 10  # rate of requests under overload, relative to the highest rate of answers
 IDLE = 4.0  # seconds; servers close connections that are idle for long
 
 
 class Answer(NamedTuple):
-    """What came of a request."""
+    """The answer to a request."""
 
     sentence: int
     status: int
@@ -62,7 +62,7 @@ def main() -> None:
     ]
     print(f"{arguments.model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n")
     with server(arguments.model) as port:
-        asyncio.run(closed(port, bodies, 8, 2.0))  # warm
+        asyncio.run(closed(port, bodies, 8, 2.0))  # warm-up
         rates: dict[int, list[float]] = {clients: [] for clients in arguments.clients}
         alone: list[float] = []
         last: dict[int, list[Answer]] = {}
@@ -75,7 +75,7 @@ def main() -> None:
                 last[clients] = asyncio.run(closed(port, bodies, clients, arguments.seconds))
                 busy[clients] = (cpu() - began) / arguments.seconds
                 rates[clients].append(len(last[clients]) / arguments.seconds)
-        print("| requests | sentences/s | of the loop's | p50 | p99 | right | clients' CPU |")
+        print("| requests | sentences/s | relative to the loop | p50 | p99 | equal | clients' CPU |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         print(f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |")
         for clients, each in rates.items():
@@ -96,22 +96,22 @@ def main() -> None:
 def overload(
     sent: int, answers: list[Answer], expected: list[str], capacity: float, seconds: float, used: float
 ) -> str:
-    """In sentences."""
+    """Describe the result of the overload test."""
     by_status = Counter(answer.status for answer in answers)
     done = [answer for answer in answers if answer.status == 200]
     refused = [answer.seconds for answer in answers if answer.status == 503]
     right = sum(answer.text == expected[answer.sentence] for answer in done)
     return (
         f"\nOverload, {TIMES} times {capacity:.0f} requests/s: {sent:,} sent in {seconds:.0f} s, "
-        f"{by_status[200]:,} answered ({right / max(1, len(done)):.1%} as the loop does), {by_status[503]:,} told to "
-        f"come again, {sent - len(done) - by_status[503]:,} neither. Answered a second: {len(done) / seconds:.0f}, "
+        f"{by_status[200]:,} answered ({right / max(1, len(done)):.1%} equal to the loop's), {by_status[503]:,} "
+        f"refused, {sent - len(done) - by_status[503]:,} neither. Answers a second: {len(done) / seconds:.0f}, "
         f"{by_status[200] / seconds / capacity:.2f} of {capacity:.0f}. Refusals: {latencies(refused)} (p50 | p99); "
         f"answers: {latencies([answer.seconds for answer in done])}. Clients' CPU: {used / seconds:.0%} of a core."
     )
 
 
 def loop(translator: transduce.Translator, sentences: list[str], seconds: float) -> list[float]:
-    """Seconds of each call."""
+    """Translate sentences one by one, and return the seconds of each call."""
     times: list[float] = []
     while sum(times) < seconds:
         began = time.perf_counter()
@@ -122,7 +122,7 @@ def loop(translator: transduce.Translator, sentences: list[str], seconds: float)
 
 @contextlib.contextmanager
 def server(model: Path) -> Iterator[int]:
-    """The port of a server that is ready."""
+    """Start a server; yields its port when the server is ready."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -148,7 +148,7 @@ async def health(port: int) -> int:
 
 
 async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -> list[Answer]:
-    """Clients that wait for their answers."""
+    """Send requests from clients that wait for each answer (closed loop)."""
     until, found = time.monotonic() + seconds, list[Answer]()
 
     async def client(seed: int) -> None:
@@ -163,8 +163,8 @@ async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -
 
 
 async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) -> tuple[int, list[Answer]]:
-    """Requests that come at a rate, whatever becomes of those before; connections are used again."""
-    free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and since when
+    """Send requests at a fixed rate without waiting for answers (open loop); connections are reused."""
+    free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # idle since this time
     found, tasks, choice = list[Answer](), set[asyncio.Task[None]](), random.Random(0)
 
     async def once(sentence: int) -> None:
@@ -197,7 +197,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, senten
 async def request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: bytes, path: bytes, body: bytes
 ) -> tuple[int, bytes]:
-    """HTTP in as few instructions as possible: the machine is shared with what is measured."""
+    """Send a request and read its answer with little CPU time, since the server runs on the same machine."""
     head = b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     writer.write(head % (method, path, len(body)) + body)
     answer = await reader.readuntil(b"\r\n\r\n")
@@ -206,7 +206,7 @@ async def request(
 
 
 def latencies(seconds: list[float]) -> str:
-    """p50 and p99 in milliseconds."""
+    """The median and 99th percentile in milliseconds, as cells of the table."""
     if len(seconds) < 2:
         return "– | –"
     cuts = statistics.quantiles(seconds, n=100)
@@ -214,7 +214,7 @@ def latencies(seconds: list[float]) -> str:
 
 
 def cpu() -> float:
-    """Seconds that this process has used."""
+    """The CPU seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 

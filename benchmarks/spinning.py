@@ -1,11 +1,11 @@
-"""Training with two threads beside another busy process: what waiting without sleep costs and gains.
+"""The effect of OpenMP's busy waiting on training speed, with and without another busy process on the machine.
 
     python benchmarks/spinning.py DATA [--shape small] [--spins 300000 10000 1000 0] [--rounds 5] [--seconds 10]
 
-DATA is what `transduce prepare … data.vocab_size=8000` wrote. A thread of OpenMP that has done its part turns so many
-times before it sleeps (GOMP_SPINCOUNT; 300,000 where nothing is said). Each measurement is a process of its own, the
-values take turns, first with the machine to themselves and then beside one process that never waits. Medians, with the
-smallest and the largest of the ratios to the first value.
+DATA is a folder written by `transduce prepare … data.vocab_size=8000`. A waiting OpenMP thread spins GOMP_SPINCOUNT
+times (libgomp's default: 300,000) before it sleeps. Each measurement is a separate process. The values of --spins take
+turns, first alone on the machine and then with one other process that is always busy. The table has medians, and the
+smallest and largest ratio to the first value.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from training import SHAPES, write_batches
 
 @contextlib.contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """So many processes that never wait, each in a session of its own."""
+    """Run a number of busy processes during the block, each in its own session."""
     command = [sys.executable, "-c", "while True: pass"]
     started = [subprocess.Popen(command, start_new_session=True) for _ in range(processes)]
     try:
@@ -43,9 +43,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--busy", type=int, nargs="+", default=[0, 1], help="processes beside the training")
+    parser.add_argument("--busy", type=int, nargs="+", default=[0, 1], help="numbers of other busy processes")
     arguments = parser.parse_args()
-    print("| other busy processes | turns before sleep | tokens/s | in those of the first |")
+    print("| other busy processes | spins before sleep | tokens/s | relative to the first |")
     print("| --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         batches = Path(folder) / "batches.npz"

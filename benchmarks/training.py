@@ -1,12 +1,12 @@
-"""Training: target tokens a second, beside peers on the same batches.
+"""The training speed of transduce, transformers and eole on the same batches, in target tokens a second.
 
     python benchmarks/training.py DATA --peers transformers=PYTHON eole=PYTHON [--shapes small base] [--rounds 5]
 
-DATA is what `transduce prepare … data.vocab_size=8000` wrote; each PYTHON that of an environment with the same torch
-and that peer: transformers' Marian in a plain loop, and eole's own model, loss and update. All learn from the same
-padded batches of up to 4,096 tokens, in bfloat16 where the processor has it (--float32: not), dropout 0.1, label
-smoothing 0.1, Adam; each measurement is a process of its own, and they take turns. The first three updates are left
-out. The loss after the last update of the shortest run shows that all learn.
+DATA is a folder written by `transduce prepare … data.vocab_size=8000`. Each PYTHON is the interpreter of an environment
+with the same torch and one other toolkit: transformers' Marian model in a plain loop, or eole's own model, loss and
+update. All train on the same padded batches of up to 4,096 tokens, in bfloat16 (--float32: in float32), with dropout
+0.1, label smoothing 0.1 and Adam. Each measurement is a separate process; the toolkits take turns. The first three
+updates are not timed. The losses are compared after the last update of the shortest run: all toolkits must learn.
 """
 
 import argparse
@@ -27,11 +27,11 @@ import torch
 
 SHAPES = {"small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8)}  # layers, d_model, d_ff, heads
 WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
-Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]  # src, tgt_in, tgt_out -> loss a token
+Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]  # src, tgt_in, tgt_out -> loss per token
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """What both this and ranks.py are asked for."""
+    """A parser of the arguments that this script and ranks.py share."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
@@ -42,7 +42,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 
 def options(shape: str, float32: bool) -> dict[str, object]:
-    """The model and its precision, as `transduce.config.schema.configure` takes them."""
+    """The options of the model and its precision, for `transduce.config.parse.configure`."""
     layers, d_model, d_ff, heads = SHAPES[shape]
     return {
         "model.vocab_size": 8000,
@@ -58,9 +58,9 @@ def options(shape: str, float32: bool) -> dict[str, object]:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="transformers or eole")
+    parser.add_argument("--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="toolkits: transformers, eole")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--side", choices=list(LEARNERS), help="measure this one; DATA is then a file of batches")
+    parser.add_argument("--side", choices=list(LEARNERS), help="internal: measure one toolkit")
     arguments = parser.parse_args()
     if arguments.side:
         print(json.dumps(measure(arguments)))
@@ -69,12 +69,12 @@ def main() -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """All sides in turns, and the table."""
+    """Measure all toolkits in turns, and print the table."""
     from transduce.system.machine import SPIN_COUNT
 
     own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
     sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
-    print("| shape | | tokens/s | transduce, in those of it | first update after | peak memory | loss a token |")
+    print("| shape | | tokens/s | transduce is faster by | first update after | peak memory | loss a token |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         batches = Path(folder) / "batches.npz"
@@ -103,7 +103,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def write_batches(data: Path, file: Path) -> None:
-    """The first batches of an epoch, as the peer can read them."""
+    """Write the first batches of an epoch to a file that needs only NumPy to read."""
     from transduce.model.seq2seq import make_batch
     from transduce.preparation.prepared import open_prepared
 
@@ -116,7 +116,7 @@ def write_batches(data: Path, file: Path) -> None:
 
 
 def read_batches(file: Path) -> Iterator[tuple[torch.Tensor, ...]]:
-    """src, tgt_in and tgt_out of one batch after the other, without end."""
+    """Yield src, tgt_in and tgt_out of each batch; the batches are repeated without end."""
     with np.load(file) as arrays:
         loaded = dict(arrays)
     while True:
@@ -125,7 +125,7 @@ def read_batches(file: Path) -> Iterator[tuple[torch.Tensor, ...]]:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """One side: learn for so many seconds."""
+    """Train with one toolkit for --seconds, and return the measurements."""
     began = time.perf_counter()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
@@ -201,7 +201,7 @@ def transformers_learner(shape: str, float32: bool) -> Learn:
 
 
 def eole_learner(shape: str, float32: bool) -> Learn:
-    """Its own model, loss, optimiser and update, as `eole train` puts them together (it knows pre-norm only)."""
+    """eole's model, loss, optimizer and update, as in `eole train`; eole has only pre-norm models."""
     from eole import train_single
     from eole.config.run import TrainConfig
     from eole.models.model import get_model_class

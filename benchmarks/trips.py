@@ -1,16 +1,16 @@
-"""How many files of this project a task visits: a measure of how far a reader has to walk.
+"""The number of source files whose functions run in a task: a measure of how many files a reader must open.
 
     PYTHONPATH=src python benchmarks/trips.py [--files]
 
-It counts the files under src/transduce in which a function runs, by `sys.setprofile`. Imports don't count: neither
-modules nor class bodies are functions.
+The script counts files under src/transduce with `sys.setprofile`. Imports don't count, since the bodies of modules and
+classes are not functions.
 
     line      one line through `transduce translate` with the fast engine, from the command's function to its return
     server    POST /translate of one sentence, from the application to its answer, without the engine's thread
     document  a .po file with one text, from its bytes to the translated bytes; the model is loaded before
-    update    one turn of the training loop, from one optimizer step to the next; the fewest of all turns
+    update    one iteration of the training loop, from one optimizer step to the next; the minimum of all iterations
 
-A model of a toy language is trained first. Each task runs twice, and its second run is counted.
+A model of a toy language is trained first. Each task runs twice, and only its second run is counted.
 """
 
 import argparse
@@ -50,12 +50,12 @@ OPTIONS = {
     "train.threads": 1,
 }
 PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "ka lo"\nmsgstr ""\n'
-MAX_LOSS = 0.5  # of a fast engine's score on the toy model, which has only begun to learn
+MAX_LOSS = 0.5  # accepted loss of a fast engine's score: the toy model has hardly learnt
 
 
 @contextlib.contextmanager
 def visited() -> Iterator[set[str]]:
-    """The files whose functions run in this thread inside the block."""
+    """Collect the files whose functions run in this thread inside the block."""
     files: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -71,7 +71,7 @@ def visited() -> Iterator[set[str]]:
 
 
 def second(task: Callable[[], object]) -> set[str]:
-    """The files of a task's second run."""
+    """Run a task twice, and return the files of its second run."""
     task()
     with visited() as files:
         task()
@@ -79,7 +79,7 @@ def second(task: Callable[[], object]) -> set[str]:
 
 
 def train(folder: Path) -> tuple[Path, set[str]]:
-    """A model of the toy language, and the files of an update."""
+    """Train a model of the toy language; returns its folder and the files of an update."""
     choice = random.Random(0)
     sources = [" ".join(choice.choices(list(WORDS), k=choice.randint(2, 5))) for _ in range(300)]
     lines = [f"{source}\t{' '.join(WORDS[word] for word in reversed(source.split()))}\n" for source in sources]
@@ -99,7 +99,7 @@ def train(folder: Path) -> tuple[Path, set[str]]:
 
 
 def translate_line(model: Path, folder: Path) -> Callable[[], None]:
-    """`transduce translate MODEL --input FILE`."""
+    """The files of `transduce translate MODEL --input FILE`."""
     from transduce.commands.translate import translate
 
     (folder / "line.txt").write_text("ka lo\n", encoding="utf-8")
@@ -112,7 +112,7 @@ def translate_line(model: Path, folder: Path) -> Callable[[], None]:
 
 
 def translate_po(model: Path) -> Callable[[], object]:
-    """A .po file with one text."""
+    """The files that translating a .po file with one text visits."""
     try:
         from transduce.wings.documents.document import translate_document
     except ImportError:  # before documents were a wing
@@ -122,7 +122,7 @@ def translate_po(model: Path) -> Callable[[], object]:
 
 
 def request(model: Path) -> set[str]:
-    """POST /translate to the application, as an ASGI server calls it."""
+    """Send POST /translate to the application, as an ASGI server does."""
     try:
         from transduce.wings.serving import api, command
         from transduce.wings.serving.keys import Keys
@@ -188,7 +188,7 @@ def request(model: Path) -> set[str]:
 
 
 def allow_worse_engines() -> None:
-    """The toy model has only begun to learn: its fast engine is used all the same."""
+    """Accept the toy model's fast engine although its quality is lower: the model has hardly learnt."""
     try:
         from transduce.wings.ct2 import build
     except ImportError:
@@ -198,7 +198,7 @@ def allow_worse_engines() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", action="store_true", help="name the files")
+    parser.add_argument("--files", action="store_true", help="list the files, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

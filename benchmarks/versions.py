@@ -1,13 +1,13 @@
-"""Speed of two versions of transduce, side by side: whether a change made anything slower.
+"""Compares the speed of two versions of transduce, to show whether a change made anything slower.
 
     python benchmarks/versions.py OLD NEW MODEL TEXT.en TEXT.de [--rounds 5] [--only train-small translate-torch]
 
-OLD and NEW are checkouts, MODEL a model folder that both can read, TEXT parallel text of some 20,000 lines or more.
-Each measurement is a process of its own, `python -m transduce` with the checkout's src first in PYTHONPATH; the two
-versions take turns, and so does who begins. Printed are medians of the rounds, and the median of the ratios new / old
-of each round with the smallest and the largest. A rate is better if it is higher, seconds if they are lower.
+OLD and NEW are checkouts, MODEL is a model folder that both can read, and TEXT is parallel text of at least about
+20,000 lines. Each measurement runs `python -m transduce` in a separate process, with the checkout's src first in
+PYTHONPATH. The versions take turns, and alternate in going first. The table has medians, and the median, smallest and
+largest ratio of new to old in a round. Higher rates and fewer seconds are better.
 
-    train-small, train-base   target tokens a second of `train`, from update 10 to the last; the paper's base shape
+    train-small, train-base   target tokens a second of `train`, from update 10 to the last; base: the paper's shape
     prepare                   pairs a second of `prepare --vocabulary`
     translate-*               lines a second of `translate --engine *`, with loading
     one-line, help            seconds of `translate` of one line with the default engine, and of `--help`
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def row(name: str, measure: Callable[[Path], float], versions: Sequence[Path], rounds: int) -> str:
-    """Measure both versions in turns; a row of the table."""
+    """Measure both versions in turns, and return a row of the table."""
     rates: dict[Path, list[float]] = {version: [] for version in versions}
     for turn in range(rounds):
         for version in versions if turn % 2 else versions[::-1]:
@@ -70,7 +70,7 @@ def row(name: str, measure: Callable[[Path], float], versions: Sequence[Path], r
 
 
 def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, Callable[[Path], float]]:
-    """What is measured of a version, by name."""
+    """The measurements of a version, by name."""
     lines = [list(islice(path.open(encoding="utf-8"), PREPARED_LINES)) for path in text]
     files = [folder / f"text.{path.suffix.removeprefix('.')}" for path in text]
     for file, content in zip(files, lines, strict=True):
@@ -112,7 +112,7 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         bodies = [json.dumps({"q": each, "source": source, "target": target}).encode() for each in sentences]
         before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", ""), str(version / "src")
         with server(model) as port:
-            asyncio.run(closed(port, bodies, 64, 2.0))  # warm
+            asyncio.run(closed(port, bodies, 64, 2.0))  # warm-up
             answers = asyncio.run(closed(port, bodies, 64, 10.0))
         os.environ["PYTHONPATH"] = before
         assert all(answer.status == 200 for answer in answers)
@@ -132,7 +132,7 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
 
 
 def run(version: Path, *arguments: str) -> float:
-    """Seconds that a command of this version takes."""
+    """Run a command of this version, and return its seconds."""
     began = time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "transduce", *arguments],

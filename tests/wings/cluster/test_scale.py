@@ -174,7 +174,7 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     assert first.stat().st_mtime_ns == before
     second.write_bytes(second.read_bytes()[:-9])
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
-    assert status == 2 and "lacks 1 of 2 shards: 2/2; start it again" in said
+    assert status == 2 and "lacks 1 of 2 shards: 2/2. Run it" in said
     assert not (tmp_path / "joined.txt").exists()
     translate(capsys, model, text, shards, "--shard", "2/2")
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
@@ -231,9 +231,9 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
         assert status == 2
         return said
 
-    assert "with decode.beam_size 1 instead of 2; repeat" in refused(text, "--shard", "1/3", "--beam-size", "2")
-    assert "with 3 shards instead of 4; repeat" in refused(text, "--shard", "1/4")
-    assert "is another file than" in refused(other, "--shard", "1/3")
+    assert "with decode.beam_size 1 instead of 2. Use" in refused(text, "--shard", "1/3", "--beam-size", "2")
+    assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
+    assert "differs from that call's input" in refused(other, "--shard", "1/3")
     assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
@@ -409,10 +409,10 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 MISTAKES = {
     "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
     "translate MODEL --input TEXT --output TEXT --on ray": "is also the input",
-    "translate MODEL --input TEXT --output x --on slurm": "slurm is no Ray cluster: give ray, or",
+    "translate MODEL --input TEXT --output x --on slurm": "slurm is not a Ray cluster. Give ray or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
-    "translate MODEL --input TEXT --output x --shard 3/2": "they are counted from 1, so there are 1/2 to 2/2",
-    "translate MODEL --input TEXT --output TEXT --shard 1/2": "holds something else than shards",
+    "translate MODEL --input TEXT --output x --shard 3/2": "Shards are numbered from 1, so give 1/2 to 2/2",
+    "translate MODEL --input TEXT --output TEXT --shard 1/2": "is not a folder of shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
     "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
@@ -526,9 +526,7 @@ def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tm
         return stage_shard(folder, plan, shard)
 
     with ray_pool("", 1, gpus=False) as pool:
-        with pytest.raises(
-            UserError, match=rf"{SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard 2/3 \(pairs 201 to 500 of"
-        ):
+        with pytest.raises(UserError, match=rf"all {SHARD_ATTEMPTS} attempts at shard 2/3 \(pairs 201 to 500 of"):
             do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
         assert missing(tmp_path / "shards", plan, READ_ROUND) == [Shard(2, 3)]
         assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)

@@ -1,1 +1,1 @@
-"""Many processes and machines: shards of a corpus or a text, merged afterwards, also as Ray tasks."""
+"""Preparing a corpus or translating a file in shards: by several processes or machines, or on Ray."""

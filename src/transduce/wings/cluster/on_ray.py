@@ -1,8 +1,7 @@
-"""A corpus prepared, or lines translated, on Ray: workers do a shard at a time, this process does the rest.
+"""Preparing a corpus and translating a file on Ray: workers process the shards, and this process merges them.
 
-The shards lie in a folder beside the output until all are there; the same call, started again, goes on with the missing
-ones. A shard is its number: whoever does it, and however often, writes the same bytes under the same name. So nothing
-is lost or written twice when a worker dies.
+Complete shards are kept in the folder OUTPUT.shards until all are merged, so a repeated call only processes the missing
+shards. The name and content of a shard depend only on its input and number: a second attempt changes nothing.
 """
 
 import functools
@@ -31,8 +30,8 @@ from transduce.wings.cluster.translating import (
     plan_translation,
 )
 
-SHARDS_PER_WORKER = 4  # at least, if there is enough to do, so that all workers end at about the same time
-MAX_SHARD_CHUNKS = 4  # of a text: what is translated again when a worker dies
+SHARDS_PER_WORKER = 4  # at least, if the input is long enough, so that all workers finish at about the same time
+MAX_SHARD_CHUNKS = 4  # maximum length of a text's shard, in chunks of CHUNK_LINES
 
 
 def prepare_on_ray(
@@ -44,13 +43,13 @@ def prepare_on_ray(
     address: str = "",
     workers: int | None = None,
 ) -> Prepared:
-    """Prepare a corpus in the new folder `out`, to the same bytes as `prepare`; only its time differs.
+    """Prepare a corpus in the new folder `out`; the files are those of `prepare`, except for the recorded time.
 
-    address: of a cluster, "" for the cores of this machine. Raises UserError as preparing does, if Ray isn't installed,
-    and if the folder of the shards holds another call's.
+    address: of a cluster; "": this machine. Raises UserError if preparing fails, if Ray is not installed, or if the
+    folder of the shards belongs to another call.
     """
     if out.exists():
-        raise UserError(f"{out} exists already and is never overwritten; choose another name, or remove it.")
+        raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
     folder = _shards_of(out)
     with ray_pool(address, workers, gpus=False) as pool:
         number = SHARDS_PER_WORKER * pool.size
@@ -65,7 +64,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """A round of all shards that lack it; raises UserError as it does, and for shards that were given up."""
+    """Do a round for the shards that still lack it; raises UserError if `do` does, or if a shard fails every time."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -75,10 +74,10 @@ def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Sha
 def translate_on_ray(
     job: Job, input: str, output: Path, *, address: str = "", workers: int | None = None, shards: int = 0
 ) -> Joined:
-    """Translate the lines of a file with several models at a time, of one thread or one GPU each.
+    """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
-    address: of a cluster, "" for the cores of this machine. shards: how many; 0: chosen. Raises UserError as
-    translating does, if Ray isn't installed, and if the folder of the shards holds another call's.
+    address: of a cluster; "": this machine. shards: their number; 0: automatic. Raises UserError if translating fails,
+    if Ray is not installed, or if the folder of the shards belongs to another call.
     """
     folder = _shards_of(output)
     check_input(input)
@@ -86,7 +85,7 @@ def translate_on_ray(
         plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
         missing = [shard for shard in plan.all() if not find(folder, plan, shard)]
         if len(missing) < plan.shards:
-            log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are there already.")
+            log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are already complete.")
         log(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
         translate = functools.partial(_translate, pickle.dumps((job, folder, plan, max(1, pool.cpus))))
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
@@ -98,7 +97,7 @@ def translate_on_ray(
 
 
 def shards_for(lines: int, workers: int) -> int:
-    """How many shards to make of a file: small enough to be done again, enough for all workers."""
+    """The number of shards of a file: enough for all workers, and small enough to repeat one after a failure."""
     chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
 
@@ -108,7 +107,7 @@ def _shards_of(output: Path) -> Path:
 
 
 def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
-    """The missing shards with their lines; the file is read once, as workers become free."""
+    """The missing shards with their lines; the file is read once, shard by shard."""
     lines, position = without_byte_order_mark(read_lines(input)), 0
     for shard in missing:
         [(begin, end)] = plan.cuts(shard)
@@ -122,5 +121,4 @@ def _translate(call: bytes, shard: Shard, lines: list[str]) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _translator(call: bytes) -> ShardTranslator:
-    """The model of a worker, which loads it once."""
     return ShardTranslator(*pickle.loads(call))

@@ -1,11 +1,11 @@
-"""A corpus prepared in shards: the passes of `preparation` by processes that share a folder.
+"""Preparing a corpus in shards, by processes that share a folder.
 
-    folder/   read-00003-of-00016/      first pass over a shard: staged pairs of its part of each corpus, corpus-0/ …
+    folder/   read-00003-of-00016/      first round of a shard: staged pairs of its part of each corpus, corpus-0/ …
               aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
-                                        parts-00003-of-00016-0   (what becomes of a shard's pairs of a corpus)
-              encoded-00003-of-00016/   second pass over a shard: ids, lengths, files and lines of each corpus
+                                        parts-00003-of-00016-0: which pairs of the shard are kept, for corpus 0
+              encoded-00003-of-00016/   second round of a shard: token ids, and the file and line of each pair
 
-The bytes of the merged corpus are those that one process writes; only its time differs.
+The merged files have the same bytes as those that one process writes, except for the recorded time.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, require_all
 
-PREPARATION_PLAN = "prepare"  # the kind of these plans
+PREPARATION_PLAN = "prepare"  # Plan.kind of preparations
 READ_ROUND, ENCODED_ROUND, AGGREGATE = "read", "encoded", "aggregate"
 DONE, DECISIONS, CLEANING, BLOCKS = "shard.json", "decisions.json", "left-out.json", "blocks"
 
@@ -61,15 +61,15 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """The plan of a folder for shards of a corpus (see `agree`).
+    """Read or write the plan for preparing a corpus in shards; raises UserError if the plan is another call's.
 
-    vocab_size: 0 if the corpus decides. unit: pairs that stay together, because rules look at so many at a time.
+    vocab_size: 0 to choose it by the size of the corpus. unit: shards begin at its multiples: rules need whole chunks.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
-            raise UserError("Shards can't share the standard input; write it into a file.")
+            raise UserError("Shards can't share the standard input. Save it to a file, and name the file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
@@ -87,13 +87,13 @@ def plan_preparation(
 
 
 def planned_data(plan: Plan) -> DataConfig:
-    """The corpus and its options."""
+    """The data options of a preparation's plan, which include the corpora."""
     options = {name: value for name, value in plan.call.items() if name.startswith("data.")}
     return configure({name: value for name, value in options.items() if name != "data.vocab_size"}).data
 
 
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
-    """Make the first pass over a shard, unless it is done; returns whether this call did it."""
+    """Read and clean a shard (first round) unless that is done; returns whether this call did the work."""
     data = planned_data(plan)
     languages = data.source, data.target
 
@@ -107,9 +107,9 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
 
 def aggregate_shards(folder: Path, plan: Plan) -> bool:
-    """Decide about the whole corpus, unless that is done; returns whether this call did it.
+    """Find repetitions, hold out the validation set and learn the vocabulary, unless that is done.
 
-    Raises UserError if shards are missing, or if nothing is left to train on.
+    Returns whether this call did the work. Raises UserError if shards are missing or nothing is left to train on.
     """
     if is_aggregated(folder, plan):
         return False
@@ -118,7 +118,7 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
-    """Make the second pass over a shard, unless it is done; returns whether this call did it."""
+    """Encode a shard (second round) unless that is done; returns whether this call did the work."""
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Write the new folder `out` from all shards; raises UserError that names shards that are missing or damaged."""
+    """Merge all shards into the new folder `out`; raises UserError that names missing or damaged shards."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
@@ -160,12 +160,12 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
 
 
 def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
-    """The shards that lack a round; raises UserError if the folder of one is damaged."""
+    """The shards that have not finished a round; raises UserError if a shard's folder is damaged."""
     return [shard for shard in plan.all() if not is_whole(shard_folder(folder, round, shard), plan)]
 
 
 def is_aggregated(folder: Path, plan: Plan) -> bool:
-    """Whether the whole corpus is decided about, so that shards are in the second round."""
+    """Whether `aggregate_shards` is done, so that the second round can begin."""
     return is_whole(folder / AGGREGATE, plan)
 
 
@@ -175,7 +175,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
         return False
     verify(path)
     if _read_json(path / DONE)["plan"] != plan.key:
-        raise UserError(f"{path} belongs to another plan than {path.parent} has; remove it.")
+        raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove it.")
     return True
 
 
@@ -185,7 +185,7 @@ def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
 
 
 def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
-    """Write a folder unless it exists; returns whether this call did it. Others may be writing the same folder."""
+    """Write a folder unless it is complete; returns whether this call wrote it, and not another process."""
     if is_whole(path, plan):
         return False
     began = time.monotonic()
@@ -228,7 +228,7 @@ def _staged(folder: Path, shard: Shard, corpus: int) -> StagedPairs:
 
 
 def _encoded(part: Path) -> Iterator[Encoded]:
-    """What the second pass wrote of a shard's part of a corpus."""
+    """Read the blocks that `encode_shard` wrote for one corpus."""
     path = part / BLOCKS
     with path.open("rb") as file:
         while file.tell() < path.stat().st_size:
@@ -246,7 +246,6 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _cleaning(values: dict[str, Any]) -> Cleaning:
-    """What was left out, from JSON."""
     lines = {rule: [Origin(*origin) for origin in origins] for rule, origins in values["lines"].items()}
     return Cleaning(Counter(values["counts"]), lines, values["read"])
 
@@ -256,12 +255,11 @@ def _corpus(number: int) -> str:
 
 
 def _parts_name(shard: Shard, corpus: int) -> str:
-    """The file of what becomes of a shard's pairs of a corpus."""
     return f"parts-{shard.name}-{corpus}"
 
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:
-    """The pairs of a part of a corpus, counted from 0."""
+    """The pairs of a corpus from `begin` to `end`, counted from 0."""
     if are_line_aligned(files):  # skipping lines is faster than skipping pairs
         texts = [islice(without_byte_order_mark(read_lines(file)), begin, end) for file in files]
         origins = map(Origin, repeat(display_name(files[0])), count(begin + 1))
@@ -270,16 +268,16 @@ def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int
 
 
 def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
-    """The pairs of a corpus; raises UserError as reading them does."""
+    """The number of pairs of a corpus; raises UserError if they can't be read."""
     next(read_pairs(files, languages), None)
     if are_line_aligned(files):
         lines = [sum(1 for _ in read_lines(file)) for file in files]
         if lines[0] == lines[1]:
             return lines[0]
-    return sum(1 for _ in read_pairs(files, languages))  # which also reports what is wrong with two files
+    return sum(1 for _ in read_pairs(files, languages))  # also raises UserError if two files have unequal lengths
 
 
 def _fingerprint(folder: Path) -> str:
-    """Of the vocabulary of a model folder or a prepared corpus."""
+    """A hash of the vocabulary of a model folder or a prepared corpus."""
     contents = [part or b"" for part in Tokenizer.load(folder).models]
     return hashlib.sha256(b"".join(contents)).hexdigest()

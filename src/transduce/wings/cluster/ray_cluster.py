@@ -1,4 +1,4 @@
-"""Shards on Ray: starts Ray or connects to a cluster, and hands shards to its workers as tasks."""
+"""Running shards as Ray tasks, on this machine or on a cluster."""
 
 import logging
 import os
@@ -16,47 +16,43 @@ from transduce.system.machine import cores
 from transduce.wings.cluster.shards import Plan, Shard, check_version
 
 LOCAL, CLIENT = "ray", "ray://"
-SHARD_ATTEMPTS = 4  # per shard: a worker may die for reasons that lie elsewhere
-OBJECT_STORE_BYTES = 160 << 20  # Ray wants at least 75 MiB
+SHARD_ATTEMPTS = 4  # per shard: workers may also die for reasons outside the shard
+OBJECT_STORE_BYTES = 160 << 20  # Ray requires at least 75 MiB
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # its coming default, without the warning
-    "RAY_worker_niceness": "0",  # Ray's 15 would let everything else on the machine run first
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default; setting it avoids a warning
+    "RAY_worker_niceness": "0",  # with Ray's default of 15, all other processes would have priority
 }
 
-Task = tuple[Shard, tuple[Any, ...]]  # a shard, and what its worker needs beside it
+Task = tuple[Shard, tuple[Any, ...]]  # a shard, and the further arguments of the function that processes it
 
 
 class Pool(NamedTuple):
-    """Workers that run at the same time."""
+    """The number of workers, and the CPUs and GPUs of one worker."""
 
     size: int
-    cpus: int  # of each
+    cpus: int
     gpus: int
 
 
 def read_address(on: str) -> str:
-    """The address of the cluster that "ray" or "ray://HOST:PORT" names, "" for this machine.
-
-    Raises UserError for anything else.
-    """
+    """The address of the cluster "ray" or "ray://HOST:PORT"; "" for this machine. Raises UserError for other names."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
         return on
-    raise UserError(f"{on} is no Ray cluster: give ray, or ray://HOST:PORT.")
+    raise UserError(f"{on} is not a Ray cluster. Give ray or ray://HOST:PORT.")
 
 
 @contextmanager
 def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """A block in which Ray runs, with the workers that there is room for; what was started for it ends with it.
+    """Start Ray or connect to a cluster; yields its workers, and shuts Ray down or disconnects at the end.
 
-    gpus: a worker gets a GPU if the cluster has any. Raises UserError if Ray isn't installed or the cluster can't be
-    reached.
+    gpus: use one GPU per worker if the cluster has GPUs. Raises UserError if Ray is not installed or not reachable.
     """
     if workers is not None and workers < 1:
-        raise UserError(f"{workers} workers are too few: give 1 or more, or leave the number out for one a core.")
+        raise UserError(f"{workers} workers are too few. Give 1 or more, or leave the number out for one per core.")
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
@@ -69,7 +65,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     try:
         with _silence():
             _start(address, {} if address else local | {"_temp_dir": folder})
-        with redirect_stdout(sys.stderr):  # where Ray reports workers that died
+        with redirect_stdout(sys.stderr):  # Ray reports dead workers on stdout
             yield _pool(workers, gpus)
     finally:
         ray.shutdown()
@@ -78,20 +74,20 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 
 
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
-    """Call `do` with every task's shard and arguments, in workers; yields each shard when it is done.
+    """Call `do` in workers with the shard and the arguments of every task; yields each shard when its task is done.
 
-    A shard whose worker dies is given to another one, at most SHARD_ATTEMPTS times in all. Raises UserError that a task
-    raises, at once, and for shards that were given up, in the end. things: what the plan shares out, for that error.
+    If a worker dies, another one repeats its shard, up to SHARD_ATTEMPTS attempts. Raises UserError immediately if a
+    task does, and after all tasks if shards failed in every attempt. things: "lines" or "pairs", for the message.
     """
     import ray
 
-    # A worker lives until Ray ends, so that it loads a model once; Ray would start a new one for each task on a GPU.
+    # max_calls=0: workers stay alive and load the model once. By default, Ray starts a new worker for each GPU task.
     run = ray.remote(num_cpus=pool.cpus, num_gpus=pool.gpus, max_retries=0, max_calls=0)(_run)
     new, again = iter(tasks), deque[Task]()
     running: dict[Any, Task] = {}
     attempts, given_up = Counter[Shard](), list[Shard]()
     while True:
-        # New tasks first, so that a shard that kills workers doesn't keep others waiting.
+        # New tasks first, so that a shard that kills its workers doesn't delay the others.
         while len(running) < pool.size and (task := next(new, None) or (again.popleft() if again else None)):
             shard, arguments = task
             attempts[shard] += 1
@@ -117,16 +113,13 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
-            f"The worker died {SHARD_ATTEMPTS} times of {SHARD_ATTEMPTS} at shard {named}: something there crashes it, "
-            "or memory is short. Remove the cause and start the same command again, which keeps all other shards."
+            f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. The input may crash it, or memory may "
+            "be short. Fix the cause and repeat the command; the other shards are kept."
         )
 
 
 def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """Do a shard in a worker; returns the message of a UserError, which is no reason to try again.
-
-    home: the folder where the call was started, so that relative names mean the same here.
-    """
+    """Call `do` in a worker with `home` as the current folder; returns the message of a UserError, or ""."""
     try:
         check_version(plan)
         _enter(home)
@@ -141,13 +134,13 @@ def _enter(folder: Path) -> None:
         os.chdir(folder)
     except OSError as error:
         raise UserError(
-            f"A worker can't enter {folder}: {error.strerror}; all machines need the same files at the same place."
+            f"A worker can't enter {folder}: {error.strerror}. All machines need the same files under the same paths."
         ) from None
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing on the standard error while Ray starts, which writes about its own logging; errors are raised."""
+    """Discard standard error in the block, where Ray writes log messages when it starts; real errors are raised."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -159,7 +152,6 @@ def _silence() -> Iterator[None]:
 
 
 def _start(address: str, options: dict[str, Any]) -> None:
-    """Start Ray on this machine, or connect to the cluster at an address."""
     import ray
 
     try:
@@ -168,7 +160,7 @@ def _start(address: str, options: dict[str, Any]) -> None:
         if not address:
             raise
         why = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}; is it running?") from None
+        raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}. Is it running?") from None
 
 
 def _pool(workers: int | None, gpus: bool) -> Pool:
@@ -182,5 +174,5 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
 
 
 def _short_folder() -> str | None:
-    """Where Ray's sockets may lie, whose paths can't be long."""
+    """The parent of Ray's temporary folder: short, since the length of socket paths is limited."""
     return None if len(tempfile.gettempdir()) < 30 else "/tmp"

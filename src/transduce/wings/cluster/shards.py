@@ -1,9 +1,7 @@
 """Shards: contiguous parts of the input of one call, and the folder of their results.
 
-    folder/   plan.json      the call, the number of shards and the input files; written by the first shard
-              …              the result of each shard, whole or not at all
-
-The results in the order of their names are the result of the whole call.
+folder/   plan.json      the call, the number of shards and the input files; written by the first shard
+          …              the results of complete shards; all, in the order of names, form the result of the call
 """
 
 import dataclasses
@@ -20,29 +18,29 @@ from transduce.system.errors import UserError
 from transduce.system.files import digest, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
-PLAN_FORMAT = 1  # another one is refused
-SHARD_DIGITS = 5  # in names, so that they are in order
-MAX_SHARDS_NAMED = 10  # in a message
+PLAN_FORMAT = 1  # plans with another format are refused
+SHARD_DIGITS = 5  # in names, padded with zeros so that names sort by number
+MAX_SHARDS_NAMED = 10  # in an error message
 
-NumShards = int | Callable[[int], int]  # or a function that chooses it for a new plan, from the total length
+NumShards = int | Callable[[int], int]  # the number, or a function from the total length to it
 
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One part of a call."""
+    """One of `count` parts of a call's input; written as 3/16."""
 
     number: int  # from 1
     count: int
 
     @property
     def name(self) -> str:
-        """Its name in file names, which are in the order of the shards."""
+        """The shard's name in file names; the names sort in the order of the shards."""
         return f"{self.number:0{SHARD_DIGITS}}-of-{self.count:0{SHARD_DIGITS}}"
 
     def cut(self, length: int, unit: int) -> tuple[int, int]:
-        """Begin and end of its part of `length` lines or pairs, counted from 0.
+        """Begin and end, counted from 0, of the shard's part of `length` lines or pairs.
 
-        The parts tile the whole and begin at multiples of `unit`; their sizes differ by one unit at most.
+        The parts cover the input without gaps, begin at multiples of `unit`, and differ in size by at most one unit.
         """
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
@@ -56,28 +54,28 @@ def read_shard(text: str) -> Shard:
     """Parse a shard such as 3/16; raises UserError for anything else."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
-        raise UserError(f"{text} is not a shard: give its number and how many there are, such as 3/16.")
+        raise UserError(f"{text} is not a shard. Give its number and the number of shards, such as 3/16.")
     if not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
-        raise UserError(f"{text} is not a shard: they are counted from 1, so there are 1/{count} to {count}/{count}.")
+        raise UserError(f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}.")
     return Shard(int(number), int(count))
 
 
 class Input(NamedTuple):
-    """An input file, and what shows whether it has changed."""
+    """An input file, with its size, time and hash to detect changes."""
 
     file: str
     size: int
-    modified: int  # nanoseconds since 1970; if it differs, the content decides
+    modified: int  # nanoseconds since 1970; if it differs, the hashes are compared
     sha256: str
 
     @classmethod
     def of(cls, file: str) -> Self:
-        """The file as it is now."""
+        """Record the present size, time and hash of a file."""
         status = _status(file)
         return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
 
     def is_same(self, file: str) -> bool:
-        """Whether another file, or this file by now, has the same content."""
+        """Whether `file` has the same content as the input had."""
         status = _status(file)
         if status.st_size != self.size:
             return False
@@ -86,31 +84,31 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The call that the shards of a folder belong to."""
+    """The call whose shards are in a folder, and how its input is divided."""
 
     kind: str  # the command
     shards: int
-    call: Mapping[str, Any]  # what the result depends on, by names for messages
+    call: Mapping[str, Any]  # the settings that the result depends on, named as in messages
     inputs: Sequence[Input]
     lengths: Sequence[int]  # lines of the file, or pairs of each corpus
-    unit: int  # parts begin at multiples of it
+    unit: int  # shards begin at multiples of it
 
     @property
     def key(self) -> str:
-        """A hash that shards record, to know the plan that they belong to."""
+        """A hash of the plan; each shard records it, to show which plan the shard belongs to."""
         return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
-        """Begin and end of the shard's part of each length."""
+        """Begin and end of the shard's part of the file, or of each corpus."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
-        """A shard's part in words; things: "lines" or "pairs"."""
+        """The shard's range for a message, such as "lines 1 to 500"; things: "lines" or "pairs"."""
         parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
         return parts[0] if len(parts) == 1 else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
 
     def all(self) -> list[Shard]:
-        """The shards, in order."""
+        """All shards, in order."""
         return [Shard(number, self.shards) for number in range(1, self.shards + 1)]
 
 
@@ -124,32 +122,32 @@ def agree(
     shards: NumShards,
     unit: Callable[[int, int], int],
 ) -> Plan:
-    """The plan of the folder; a new folder gets one, with the lengths that `measure` returns.
+    """Read the plan of a folder, or write it if the folder is new; `measure` returns the lengths for a new plan.
 
-    unit: total length and number of shards -> the unit that parts begin at multiples of. Raises UserError if the folder
-    has the plan of another call, or holds something else.
+    unit: a function from the total length and the number of shards to the plan's unit. Raises UserError if the folder
+    has the plan of another call, or contains other files.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
-    if PLAN not in names:  # another shard may be writing it now
+    if PLAN not in names:  # another shard may be writing the plan now
         if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in names):
-            raise UserError(f"{folder} holds something else than shards; name a new folder for them.")
-        lengths = measure()  # raises UserError as the readers do
+            raise UserError(f"{folder} is not a folder of shards. Name a new folder for the shards.")
+        lengths = measure()  # raises UserError if the input can't be read
         number = shards(sum(lengths)) if callable(shards) else shards
         new = Plan(kind, number, call, [Input.of(file) for file in files], lengths, unit(sum(lengths), number))
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / PLAN).exists():  # else another shard has written one, of this call or another
+        if not (folder / PLAN).exists():  # else another shard has just written one
             write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)
     for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
         raise UserError(
-            f"{folder} holds the shards of another call{difference}; repeat that call, or name another folder."
+            f"{folder} holds shards of another call{difference}. Use the settings of that call, or another folder."
         )
     return plan
 
 
 def read_plan(folder: Path) -> Plan:
-    """Read the plan of a folder of shards; raises UserError if there is none or it is damaged."""
+    """Read the plan of a folder of shards; raises UserError if the plan is missing or damaged."""
     path = folder / PLAN
     try:
         plan = json.loads(path.read_bytes())
@@ -157,35 +155,33 @@ def read_plan(folder: Path) -> Plan:
         if form == PLAN_FORMAT:
             return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
-        raise UserError(
-            f"{folder} holds no shards: {path} is missing; name the folder that they were written to."
-        ) from None
+        raise UserError(f"{folder} holds no shards: {path} is missing. Name the folder of the shards.") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise UserError(f"{path} is damaged; write the shards into another folder.") from None
-    raise UserError(f"{path} has format {form}, this transduce reads format {PLAN_FORMAT}; use the one that wrote it.")
+        raise UserError(f"{path} is damaged. Write the shards into another folder.") from None
+    raise UserError(f"{path} has format {form}, not {PLAN_FORMAT}. Use the version of transduce that wrote it.")
 
 
 def check_version(plan: Plan) -> None:
-    """Raise UserError if this is another version of transduce than the one that made the plan."""
+    """Raise UserError if the installed version of transduce is not the one that made the plan."""
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
-            f"A worker has {PACKAGE} {installed}, the call was started with {planned}; install the same everywhere."
+            f"A worker has {PACKAGE} {installed}, the call has {planned}. Install the same version on all machines."
         )
 
 
 def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
-    """Raise UserError that names the missing shards, if there are any; what: words behind "shards"."""
+    """Raise UserError with the numbers of the missing shards, if any; what: follows "shards" in the message."""
     if missing:
         named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(
-            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}; start "
-            f"{'them' if len(missing) > 1 else 'it'} again."
+            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}. "
+            f"Run {'them' if len(missing) > 1 else 'it'}, then join again."
         )
 
 
 def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
-    """How the call of a plan differs from another call, as ends of a sentence."""
+    """The differences between the call of a plan and another call, as continuations of a sentence."""
     if plan.kind != kind:
         yield f", of transduce {plan.kind}"
     if plan.shards != shards:
@@ -195,16 +191,14 @@ def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence
         if plan.call.get(name) != new.get(name):
             yield f", with {name} {plan.call.get(name)} instead of {new.get(name)}"
     if len(plan.inputs) != len(files):
-        yield f", that reads {len(plan.inputs)} files instead of {len(files)}"
+        yield f", with {len(plan.inputs)} input files instead of {len(files)}"
     for input, file in zip(plan.inputs, files, strict=False):
         if not input.is_same(file):
-            yield f": {file} is another file than {input.file} was then"
+            yield f": {file} differs from that call's input {input.file}"
 
 
 def _status(file: str) -> os.stat_result:
     try:
         return Path(file).stat()
     except OSError as error:
-        raise UserError(
-            f"{file} can't be read: {error.strerror}. Name the file that the shards are cut from."
-        ) from None
+        raise UserError(f"{file} can't be read: {error.strerror}. Check its name and permissions.") from None

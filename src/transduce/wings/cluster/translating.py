@@ -1,9 +1,9 @@
-"""Lines translated in shards, each a file of its own, and their merging.
+"""Translating the lines of a file in shards, one output file for each shard, and merging these files.
 
     folder/   00003-of-00016.txt    translations of a contiguous part of the lines; .jsonl if they are JSON
-              00003-of-00016.json   record: lines, digest, flags; written before the translations are renamed
+              00003-of-00016.json   record: lines, digest, flags; written before the translations get their final name
 
-A shard is complete when both files exist and match. `cat folder/*.txt` is the translation of the whole.
+A shard is complete when both files exist and match. `cat folder/*.txt` prints the whole translation.
 """
 
 import dataclasses
@@ -27,22 +27,22 @@ from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
-TRANSLATION_PLAN = "translate"  # the kind of these plans
-COPY_BYTES = 1 << 20  # at once
+TRANSLATION_PLAN = "translate"  # Plan.kind of translations
+COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that decides what a line is translated to."""
+    """All settings that affect translations."""
 
     models: tuple[str, ...]
-    options: Mapping[str, Any]  # decode.*
+    options: Mapping[str, Any]  # decode.* options
     engine: EngineName
     format: LineFormat
-    glossary: str = ""  # a file
+    glossary: str = ""  # file name
 
     def call(self) -> dict[str, Any]:
-        """The same for a plan, with digests of models and glossary; raises UserError as reading them does."""
+        """The settings as a plan records them, with digests of files; raises UserError if one can't be read."""
         if self.glossary:
             read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
@@ -60,9 +60,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Record:
-    """A complete shard."""
+    """The record of a complete shard."""
 
-    plan: str  # its key
+    plan: str  # Plan.key
     lines: int
     size: int  # bytes
     sha256: str
@@ -72,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Joined:
-    """The merged shards."""
+    """A summary of merged shards."""
 
     lines: int
     engines: tuple[str, ...]
@@ -83,21 +83,18 @@ class ShardTranslator:
     """Translates shards with one model."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
-        """threads: of the CPU; 0: one for each core, or as torch chooses."""
+        """threads: CPU threads; 0: the engine's default."""
         self._job, self._folder, self._plan = job, folder, plan
         self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
         self._terms = read_glossary(job.glossary) if job.glossary else []
 
     @property
     def engine(self) -> str:
-        """The name of the engine."""
+        """The engine's name."""
         return self._translator.engine.name
 
     def translate(self, shard: Shard, lines: Iterable[str]) -> Record:
-        """Translate the lines of a shard into its file, unless the shard is complete.
-
-        The bytes depend only on the shard and its lines, so that a second attempt changes nothing.
-        """
+        """Translate the lines of a shard and write its two files, unless the shard is complete."""
         if record := find(self._folder, self._plan, shard):
             return record
         [(begin, end)] = self._plan.cuts(shard)
@@ -112,23 +109,23 @@ class ShardTranslator:
                 file.write(line)
                 flags.add(translation.flags, begin + count)
             if count != end - begin:
-                raise UserError(f"Shard {shard} has {count:,} lines instead of {end - begin:,}: the input was changed.")
+                raise UserError(f"Shard {shard} has {count:,} lines, not {end - begin:,}: the input was changed.")
             record = Record(self._plan.key, count, file.tell(), sha256.hexdigest(), self.engine, flags)
             write_text(_record_path(self._folder, shard), to_json(dataclasses.asdict(record)))
         return record
 
 
 def check_input(input: str) -> None:
-    """Raise UserError for an input that can't be read more than once."""
+    """Raise UserError if the input is not a file: each shard's process must read it."""
     if input in STANDARD_INPUT:
-        raise UserError("Shards can't share the standard input; write it into a file, and name that.")
+        raise UserError("Shards can't share the standard input. Save it to a file, and name the file.")
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
-        raise UserError(f"{input} is no file; write its content into one.")
+        raise UserError(f"{input} is not a regular file. Save its content to a file, and name that file.")
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """The plan of a folder for shards of the lines of a file (see `agree`)."""
+    """Read or write the plan for translating a file in shards; raises UserError if the plan is another call's."""
     check_input(input)
     return agree(
         folder,
@@ -142,17 +139,17 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The lines that are translated together, so that shards have the batches of the whole; 1 for a short file."""
+    """Shards begin at multiples of this: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
 def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
-    """The lines of a part of a file, counted from 0."""
+    """The lines of a file from `begin` to `end`, counted from 0."""
     return islice(without_byte_order_mark(read_lines(input)), begin, end)
 
 
 def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
-    """The file of a shard."""
+    """The file for a shard's translations."""
     format = LineFormat(**{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")})
     return folder / f"{shard.name}{'.jsonl' if format.is_json else '.txt'}"
 
@@ -170,10 +167,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Write all shards, in order, into one file, whole or not at all.
-
-    Raises UserError that names shards that are missing or damaged.
-    """
+    """Merge all shards into one file, written completely or not at all; UserError names missing or damaged shards."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
@@ -187,7 +181,7 @@ def join_translations(folder: Path, output: Path) -> Joined:
                     sha256.update(block)
                     file.write(block)
             if sha256.hexdigest() != record.sha256:
-                raise UserError(f"{path} is damaged: its content has changed; remove it and start its shard again.")
+                raise UserError(f"{path} is damaged: its content has changed. Remove it and run its shard again.")
             flags.extend(record.flags)
             engines[record.engine] = None
     remove_leftovers(folder)
@@ -199,6 +193,6 @@ def _record_path(folder: Path, shard: Shard) -> Path:
 
 
 def _fingerprint(folder: Path) -> str:
-    """The digest of the manifest of a model folder, or of the last checkpoint of an unfinished training."""
+    """The digest of a model's manifest, or of an unfinished training's weights."""
     manifest = folder / MANIFEST
     return digest(manifest if manifest.exists() else model_folder.describe(folder).weights)

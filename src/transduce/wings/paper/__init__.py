@@ -1,1 +1,1 @@
-"""The paper's tables and figures, computed here beside what the paper prints."""
+"""The paper's tables and figures: the values it prints, and the same values measured with this package."""

@@ -1,7 +1,7 @@
-"""The trainings behind a table: each in a folder of its own, so that they accumulate over several starts.
+"""Training the models of a table, over several calls, and reading the results; each run has its own folder.
 
-folder/NAME/seed-1/ is a run as `transduce train` leaves it. Its .experiment.json holds the revisions of the code that
-made it, its options, and the hashes of its files. Every figure is read from its run.
+folder/NAME/seed-1/ is a run as `transduce train` writes it. Its .experiment.json records the revisions of the code that
+trained the run, its options, and the hashes of its files.
 """
 
 import json
@@ -25,32 +25,31 @@ from transduce.training.run import train
 
 RECORD = ".experiment.json"
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
-CACHE_VERSION = 1  # of the files of `cached`; raise it when their figures are computed differently
-# Student's t, two-sided at 5 %, for 1 to 10 degrees of freedom
-T_QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+CACHE_VERSION = 1  # of the files that `cached` writes; increase it if the computation changes
+T_QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # two-sided 5 %, by degrees of freedom
 RESOLVED = (
-    "A difference is resolved if Welch's t test over the seeds is significant at 5 %. By chance, that is so for one of "
-    "twenty rows that do not differ."
+    "A difference is resolved if Welch's t test over the seeds is significant at 5 %. By chance, one in twenty rows "
+    "without a real difference is resolved, too."
 )
 
 
 class Experiment(NamedTuple):
-    """A training, repeated with several seeds."""
+    """The options of a training that is repeated with several seeds."""
 
-    name: str  # of its folder
+    name: str  # the name of its folder
     options: Mapping[str, Any]
-    row: str = ""  # its name in a table
-    gold: str = ""  # of a parser: the file of trees that it is scored on
+    row: str = ""  # the name of its row in the table
+    gold: str = ""  # parsers only: the file of trees for scoring
 
 
 class Result(NamedTuple):
-    """A finished run."""
+    """The scores and costs of a finished run."""
 
     folder: Path
     revision: str
     seed: int
     bleu: float
-    perplexity: float  # per token of the validation text
+    perplexity: float  # on the validation text, per token
     seconds: float
     target_tokens: int
     parameters: int
@@ -68,7 +67,7 @@ class Figure(NamedTuple):
     """Mean and standard deviation over seeds."""
 
     mean: float  # nan without runs
-    deviation: float  # nan for one run
+    deviation: float  # nan for fewer than two runs
     seeds: int
 
     def __str__(self) -> str:
@@ -80,9 +79,9 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """An experiment for each row of a table, in the folder of its name: shared options, the row's, and `own` over both.
+    """Make an experiment per row; its options are `shared`, overridden by the row's, which are overridden by `own`.
 
-    Raises UserError if `own` sets an option in which rows differ.
+    rows: the options of each row, by folder name. Raises UserError if `own` sets an option in which rows differ.
     """
     first = next(iter(rows.values()))
     for name in own:
@@ -98,16 +97,16 @@ def carry_out(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Train the runs until all are finished or the minutes are over; return whether all are finished.
+    """Train the runs until all are finished or the minutes have passed; returns whether all are finished.
 
-    The first seed of all experiments comes first. An interrupted run is saved and resumed by the next call. If a run
-    can't be trained, the others are trained before UserError is raised. UserError is raised at once if a second
-    experiment can't begin for the same reason, or if a run was made with other options than its experiment has now.
-    Raises KeyboardInterrupt if the user interrupts the training. clock: seconds, for the budget.
+    All experiments are trained with the first seed, then with the next. The next call resumes an unfinished run. If a
+    run fails, the others are trained before UserError is raised. UserError is raised immediately if two experiments
+    can't begin for the same reason, or if a run's options differ from its experiment's. Raises KeyboardInterrupt if the
+    user interrupts the training. clock: returns seconds.
     """
     check_single_process("transduce reproduce")
     until, failures = clock() + 60 * minutes, list[Path]()
-    unstartable = dict[str, str]()  # experiments that can't begin -> the reason
+    unstartable = dict[str, str]()  # name of an experiment that can't begin -> reason
     runs = [
         (
             experiment,
@@ -121,7 +120,7 @@ def carry_out(
     ]
     for *_, out, record, done in runs:
         if done and record is None:
-            raise UserError(f"{out} holds a model without {RECORD}, so it is no run of a table. Move it away.")
+            raise UserError(f"{out} holds a model without {RECORD}, so it is not a run of a table. Move it away.")
     states = [(record is not None, done) for *_, record, done in runs]
     log(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} begun.")
     for experiment, seed, out, record, done in runs:
@@ -131,7 +130,7 @@ def carry_out(
             return False
         _write_record(experiment, seed, record, out)
         log(f"{experiment.name}, seed {seed}: {out}")
-        # A run that has begun has a copy of its text, whose files may have moved.
+        # A run that has begun holds a copy of its text: the original files may have moved.
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
         try:
@@ -149,12 +148,12 @@ def carry_out(
                 raise KeyboardInterrupt
             return False
     if failures:
-        raise UserError(f"No model could be trained in {', '.join(map(str, failures))}. The reasons are above.")
+        raise UserError(f"Training failed in {', '.join(map(str, failures))}. The reasons are above.")
     return True
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """The finished runs of an experiment, sorted by seed; raises UserError if one was made with other options."""
+    """The finished runs of an experiment, sorted by seed; raises UserError if a run has other options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -182,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """The record of a run, or None if it has not begun; raises UserError for options other than the experiment's."""
+    """A run's record, or None if the run has not begun; raises UserError if its options are not the experiment's."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -196,7 +195,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 
 
 def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Write the record at every start; it lists every revision of the code that trained the run."""
+    """Write a run's record when its training starts or resumes, with all revisions of the code that trained it."""
     before = record["revisions"] if record else []
     after = before if revision() in before else [*before, revision()]
     out.mkdir(parents=True, exist_ok=True)
@@ -204,7 +203,7 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as JSON returns them, with hashes in place of file names."""
+    """The options as a record's JSON has them, with hashes in place of file names."""
     hashed = dict(options)
     for name in options.keys() & set(FILE_OPTIONS):
         hashed[name] = [
@@ -226,12 +225,12 @@ def _content(file: str) -> str:
 
 
 @lru_cache
-def _hash(path: Path, _size: int, _modified: int) -> str:  # the size and time distinguish another file of that name
+def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part of the cache's key
     return digest(path)
 
 
 def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """Figures computed from files: read from `path` if none of the files has changed, else computed and written."""
+    """Read figures from `path` if the files they were computed from are unchanged; else compute and write them."""
     made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -244,13 +243,13 @@ def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mappin
 
 
 def figure(values: Sequence[float]) -> Figure:
-    """The mean and standard deviation of some values."""
+    """The mean and standard deviation of values."""
     deviation = statistics.stdev(values) if len(values) > 1 else math.nan
     return Figure(statistics.fmean(values) if values else math.nan, deviation, len(values))
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """The difference to `first` as text, and whether it is resolved (RESOLVED); "" if one of them has no run."""
+    """The difference from `first` as a table's cell, and whether it is RESOLVED; "" if either figure has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -260,7 +259,7 @@ def difference(figure: Figure, first: Figure) -> str:
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ, by Welch's t test at 5 %; None for a single seed or zero deviation."""
+    """Whether two means differ by Welch's t test at 5 %; None for a single seed or zero deviations."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]
@@ -273,7 +272,7 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 
 @cache
 def revision() -> str:
-    """The version of the code, and the commit of a checkout at the first call: the code that runs is not reloaded."""
+    """The package's version; in a checkout, also the commit at the first call, as code is not reloaded later."""
     root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():

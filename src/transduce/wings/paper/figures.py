@@ -1,4 +1,4 @@
-"""The paper's claims about positions, learning rates and the scale of dot products, computed and drawn."""
+"""Checking and plotting the paper's claims about positions, learning rates and the scale of dot products."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ def wavelengths(d_model: int) -> list[float]:
 
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
-    """The matrix M (d_model, d_model) with PE(pos + offset) = PE(pos) M: a rotation of each pair (section 3.5)."""
+    """The matrix M with PE(pos + offset) = PE(pos) M, which rotates each pair of channels (section 3.5)."""
     angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
     pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
     return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest difference between PE(pos + offset) and PE(pos) M over the first positions."""
+    """The largest difference between PE(pos + offset) and PE(pos) times `shift_matrix`, for pos below `length`."""
     table = sinusoids(length + abs(offset), d_model).double()
     first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
@@ -40,12 +40,12 @@ class Scale(NamedTuple):
 
     d_k: int
     variance: float  # of q k, for components of variance 1
-    gradient: float  # norm of the derivative of softmax(q k) with respect to the scores, mean over queries
+    gradient: float  # norm of the derivative of softmax(q k) by the scores q k, mean over queries
     gradient_scaled: float  # of softmax(q k / sqrt(d_k))
 
 
 def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:
-    """The variance of q k and the gradient of its softmax, for each width."""
+    """The variance of random dot products q k and the gradients of their softmax, for each width d_k."""
     generator = torch.Generator().manual_seed(seed)
     scales = []
     for d_k in widths:
@@ -65,7 +65,7 @@ def _softmax_gradient(scores: Tensor) -> float:
 
 
 def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
-    """Draw the table of positions and the wavelengths of its channels."""
+    """Draw the positional encodings as an image, and the wavelength of each channel."""
     with chart(path, (9, 4.2), columns=2, width_ratios=[2, 1]) as (left, right):
         image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
         left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
@@ -75,7 +75,7 @@ def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
 
 
 def draw_schedules(path: Path, steps: int = 20_000) -> None:
-    """Draw equation 3 for several widths and warm-ups."""
+    """Draw the learning rate (equation 3) for several widths and warm-ups."""
     with chart(path, (7, 4)) as (axes,):
         for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
             train = TrainConfig(warmup=warmup)
@@ -85,7 +85,7 @@ def draw_schedules(path: Path, steps: int = 20_000) -> None:
 
 
 def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
-    """Draw variance and gradients against d_k."""
+    """Draw the variance of dot products and the gradients of their softmax against d_k."""
     widths = [scale.d_k for scale in scales]
     with chart(path, (9, 4), columns=2) as (left, right):
         left.loglog(widths, [scale.variance for scale in scales], marker="o", label="measured")

@@ -1,7 +1,4 @@
-"""The layers that table 1 compares, as small modules with one interface: (1, n, d) -> (1, n, d).
-
-n = length, d = width.
-"""
+"""The layers that table 1 compares, as modules from (1, n, d) to (1, n, d) for length n and width d."""
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to all positions, or to those less than `window` away, a neighbourhood of r = 2 * window."""
+    """Self-attention to all positions, or to a neighbourhood of r = 2 * window (positions less than `window` away)."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
@@ -22,23 +19,21 @@ class SelfAttention(nn.Module):
         self.attention = make_attention(config, to_self=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
         return self.attention(x, self.attention.project(x))
 
 
 class Recurrence(nn.Module):
-    """An LSTM, as one fast call or step by step, whose graph can be inspected."""
+    """An LSTM, called once for all positions (fast) or once per position (for a graph that shows each step)."""
 
     def __init__(self, d: int):
         super().__init__()
         self.rnn = nn.LSTM(d, d, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
         return self.rnn(x)[0]
 
     def by_steps(self, x: Tensor) -> Tensor:
-        """The same result with one call per position."""
+        """The result of `forward`, computed with one call per position."""
         outputs, hidden = [], None
         for step in x.split(1, dim=1):
             y, hidden = self.rnn(step, hidden)
@@ -47,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A convolution over each position and KERNEL - 1 before it, `dilation` apart; in two steps if separable.
+    """A causal convolution, as in a decoder: over the current position and KERNEL - 1 before it, `dilation` apart.
 
-    It is causal, like a decoder's: with a dilation of k^depth, log_k n layers reach every position.
+    With a dilation of k^depth, a stack of log_k n layers sees every position. separable: depthwise, then pointwise.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):
@@ -59,13 +54,12 @@ class Convolution(nn.Module):
         self.point = nn.Linear(d, d) if separable else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(1, n, d) -> the same shape."""
         padded = F.pad(x.transpose(1, 2), (self.padding, 0))
         return self.point(self.conv(padded).transpose(1, 2))
 
 
 def layer(name: str, d: int, depth: int = 0) -> nn.Module:
-    """The layer with this name in the table; depth: its index in a stack, which sets its dilation."""
+    """Make the layer that table 1 calls `name`; depth: its index in a stack, which determines the dilation."""
     match name:
         case "self-attention":
             return SelfAttention(d)

@@ -1,7 +1,7 @@
 """BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
-This is the figure of tensor2tensor's get_ende_bleu.sh. It is up to two points above sacreBLEU's on the same output: do
-not compare the two (docs/paper/bleu.md).
+This is the score of tensor2tensor's get_ende_bleu.sh. For the same output, it is up to two points above sacreBLEU's
+score, so the two can't be compared (docs/paper/bleu.md).
 """
 
 import re
@@ -11,14 +11,14 @@ from typing import Any
 from transduce.evaluation.scores import tokenised_bleu
 from transduce.system.errors import UserError
 
-LANGUAGES = "de", "fr"  # of the paper's tables
+LANGUAGES = "de", "fr"  # target languages in the paper
 COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
-    """A function from hypotheses and references to the figure, in per cent.
+    """Make a function from hypotheses and references to their BLEU in per cent.
 
-    Raises UserError as `moses_tokenizer` does; the function raises it for unequal numbers of sentences.
+    Raises UserError if `moses_tokenizer` does; the function raises it if the numbers of sentences differ.
     """
     tokenizer = moses_tokenizer(language)
 
@@ -35,9 +35,9 @@ def split_compounds(text: str) -> str:
 
 
 def moses_tokenizer(language: str) -> Any:
-    """A function from text to Moses tokens, separated by blanks.
+    """Make a function from a text to its Moses tokens, joined by spaces.
 
-    Raises UserError for a language that the paper has no BLEU for, and if sacremoses is not installed.
+    Raises UserError if the language is not one of LANGUAGES, or if sacremoses is not installed.
     """
     if language not in LANGUAGES:
         raise UserError(f"The paper has BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")

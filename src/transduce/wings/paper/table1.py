@@ -1,7 +1,4 @@
-"""Table 1 of the paper, measured: cost of a layer, sequential operations, and path lengths between positions.
-
-n = length, d = width, k = kernel, r = neighbourhood.
-"""
+"""Table 1 of the paper, measured. n = length, d = width, k = kernel, r = neighbourhood."""
 
 import math
 import statistics
@@ -31,24 +28,24 @@ except ImportError:  # Windows
 REPEATS = 3
 TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
-NUM_FITTED = 4  # the exponents are fitted to the longest lengths
+NUM_FITTED = 4  # the exponents are fitted to so many of the longest lengths
 CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
-TIMED_DEPTH = 3  # layers below the timed one: its dilated convolution reads positions 27 apart
-COUNTED_LENGTHS = (128, 256, 512)  # for counting operations and paths
+TIMED_DEPTH = 3  # the timed layer's index in a stack: a dilated convolution then reads positions 27 apart
+COUNTED_LENGTHS = (128, 256, 512)  # for counting sequential operations and path lengths
 TABLE1 = definition("table1")
 CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]
 
 
 class Cost(NamedTuple):
-    """The cost of one layer, forward, for one sentence."""
+    """The cost of one layer's forward pass for one sentence."""
 
     n: int
-    seconds: float  # minimum of a few runs
-    megabytes: float  # by which peak memory rose
+    seconds: float  # the minimum over REPEATS
+    megabytes: float  # increase of the peak memory
 
 
 def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
-    """Measure time and memory of a layer for growing lengths, in a process of its own."""
+    """Measure time and memory of a layer for increasing lengths, in a separate process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure, name, lengths, d).result()
 
@@ -71,13 +68,13 @@ def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The exponent p of the power law values ~ sizes^p, fitted on logarithmic scales; nan for fewer than two points."""
+    """The exponent p of a power law values ~ sizes^p, fitted to the logarithms; nan for fewer than two points."""
     points = [(math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0]
     return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else math.nan
 
 
 def sequential_operations(name: str, n: int, d: int = 16) -> int:
-    """Operations that can't run in parallel: the longest chain in autograd's graph of the layer."""
+    """The number of a layer's sequential operations: the length of the longest chain in its autograd graph."""
     module = layer(name, d)
     x = torch.randn(1, n, d, requires_grad=True)
     forward: Callable[[Tensor], Tensor] = module.by_steps if isinstance(module, Recurrence) else module
@@ -100,9 +97,9 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """Layers until the last output depends on the first input, times the steps of a signal through each layer."""
+    """The number of layers until the last output depends on the first input, times the steps within each layer."""
     torch.manual_seed(1)
-    # In float64: the signal through a hundred convolutions is too small for float32.
+    # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
     y, depth = x, 0
     while True:
@@ -114,13 +111,13 @@ def path_length(name: str, n: int, d: int = 8) -> int:
 
 
 def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
-    """The length above which self-attention of width d is slower than recurrence; inf if it never is."""
+    """The length above which self-attention of width d is slower than an LSTM; inf if no length is."""
     attention, recurrence = (measure(name, lengths, d) for name in ("self-attention", "recurrent"))
     return where_one(lengths, [one.seconds / other.seconds for one, other in zip(attention, recurrence, strict=True)])
 
 
 def table(folder: Path) -> Table:
-    """Measure the table, which takes some minutes, and draw table1.png in `folder`."""
+    """Measure table 1, which takes some minutes, and draw table1.png in `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
         log(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
@@ -171,7 +168,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) -> None:
-    """Draw time and memory against length, and the lengths at which self-attention and recurrence cost the same."""
+    """Draw time and memory against length, and the lengths where self-attention and an LSTM take the same time."""
     with chart(path, (13, 4.2), columns=3) as (times, memory, line):
         for name, measured in costs.items():
             lengths = [cost.n for cost in measured]
@@ -186,7 +183,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """The length from which on the ratio stays above 1, interpolated on logarithmic scales."""
+    """The length above which the ratio stays above 1, interpolated on logarithmic scales; inf if no length is."""
     below = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not below:
         return float(lengths[0])
@@ -197,11 +194,11 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Peak memory of this process in bytes; on Linux, getrusage would include the process that started it."""
+    """Peak memory of this process in bytes; Linux: from /proc, since getrusage would include the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     if resource is None:
-        raise UserError("Table 1 measures memory, which works only on Linux and macOS. Leave table 1 out.")
+        raise UserError("Table 1 measures memory, which works only on Linux and macOS.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,7 +1,4 @@
-"""Table 2 of the paper: quality of translation and cost of training, as printed, recomputed, and of runs here.
-
-Its rows, and the families that are compared here, are in table2.toml.
-"""
+"""Table 2 of the paper: BLEU and training cost, as printed and for our runs. table2.toml has the rows and families."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,20 +30,20 @@ from transduce.wings.paper.table3 import BASE, BIG
 from transduce.wings.paper.tables import Table, definition, flat
 
 TABLE2 = definition("table2")
-GPUS, GPU, TFLOPS = 8, "P100", 9.5  # sustained by one GPU in single precision (footnote 5 of the paper)
-TARGET_TOKENS = 25_000  # in an update; as many source tokens
-SENTENCE_TOKENS = 17  # of the runs here: assumed length of a sentence, on both sides
+GPUS, GPU, TFLOPS = 8, "P100", 9.5  # TFLOP/s: sustained per GPU in single precision (footnote 5)
+TARGET_TOKENS = 25_000  # per update; the number of source tokens is the same
+SENTENCE_TOKENS = 17  # assumed sentence length in our runs, for source and target
 SHARED_OPTIONS = flat(TABLE2["options"])
 COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"].items()}
 
 
 class Published(NamedTuple):
-    """A printed row, for newstest2014; None: an empty cell."""
+    """A row as printed, for newstest2014; None: an empty cell."""
 
     name: str
     bleu_de: float | None = None
     bleu_fr: float | None = None
-    flops_de: float | None = None  # of training
+    flops_de: float | None = None  # floating-point operations of the training
     flops_fr: float | None = None
 
 
@@ -54,7 +51,7 @@ PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
 
 
 class Training(NamedTuple):
-    """A training of the paper (section 5.2)."""
+    """A training in the paper (section 5.2)."""
 
     model: ModelConfig
     steps: int
@@ -68,27 +65,24 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """Floating-point operations as the paper estimates them: time x GPUs x operations a second of a GPU."""
+    """Floating-point operations as the paper estimates them: time x GPUs x operations per second and GPU."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Floating-point operations of the model's matrix products, for sentences of `length` tokens on both sides."""
+    """Floating-point operations of a training's matrix products; length: source and target tokens of a sentence."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """An experiment per family, all with the same text, vocabulary, batches and floating-point operations.
-
-    Raises UserError if `own` sets an option in which families differ.
-    """
+    """Make an experiment per family, with equal FLOPs; raises UserError if `own` sets what families differ in."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The updates that have the operations of every training here."""
+    """The number of updates that takes `training_flops` operations."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -96,7 +90,7 @@ def _steps(options: Mapping[str, Any]) -> int:
 
 
 class Measured(NamedTuple):
-    """A row of runs here: a family's mean over seeds, or an ensemble with the summed costs of its members."""
+    """A row for our runs: the mean of a family over seeds, or an ensemble with the total cost of its members."""
 
     bleu: Figure
     flops: float
@@ -105,7 +99,7 @@ class Measured(NamedTuple):
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """The paper's rows, its arithmetic and that of the models, and the means of the runs in `folder`."""
+    """Table 2: printed rows, the runs in `folder`, and notes that compare the paper's FLOPs with our counts."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
@@ -114,9 +108,9 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
     for name, training in TRAININGS.items():
         printed, counted = as_printed(training), of_the_model(training)
         notes.append(
-            f"{name}: {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = "
-            f"{printed:.2g}; the matrix products of the same training ({training.steps:,} updates of "
-            f"{TARGET_TOKENS:,} target tokens) are {counted:.2g}, {counted / printed:.0%} of it."
+            f"{name}: the paper estimates {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = {printed:.2g} "
+            f"operations. The matrix products of this training ({training.steps:,} updates of {TARGET_TOKENS:,} target "
+            f"tokens) have {counted:.2g}, {counted / printed:.0%} of the estimate."
         )
         arithmetic.append({"name": name, "as_printed": printed, "of_the_model": counted})
     runs = {name: results(each, folder) for name, each in zip(COMPARED_FAMILIES, planned, strict=True)}
@@ -150,7 +144,6 @@ def _row(name: str, row: Measured | None, first: Measured | None) -> list[str]:
 
 
 def _mean(runs: Sequence[Result]) -> Measured | None:
-    """The mean of a family's runs, if any."""
     if not runs:
         return None
     flops, minutes = figure([_flops(run) for run in runs]).mean, figure([run.seconds / 60 for run in runs]).mean
@@ -158,7 +151,7 @@ def _mean(runs: Sequence[Result]) -> Measured | None:
 
 
 def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
-    """An ensemble of runs, whose BLEU is cached in a file. test: files to score on; empty: those of the runs."""
+    """The row of an ensemble; its BLEU is cached in `folder`. test: files to score on; empty: the runs' test files."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:

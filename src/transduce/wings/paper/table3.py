@@ -1,4 +1,4 @@
-"""Table 3 of the paper: variations on the Transformer, as printed and of runs here. Its rows are in table3.toml."""
+"""Table 3 of the paper: variations on the Transformer, as printed and for our runs. table3.toml has the rows."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from transduce.wings.paper.experiments import RESOLVED, Experiment, Result, diff
 from transduce.wings.paper.tables import Table, definition, flat
 
 TABLE3 = definition("table3")
-SHAPE_FIELDS = (  # of ModelConfig: varied by the rows, or else chosen by the size of the corpus
+SHAPE_FIELDS = (  # set in every run, so that the size of the corpus doesn't choose them
     *("num_encoder_layers", "num_decoder_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
     *("dropout", "positions"),
 )
@@ -21,16 +21,16 @@ BASE = ModelConfig()
 
 
 class Printed(NamedTuple):
-    """The printed figures of a row, for newstest2013, English to German."""
+    """The printed results of a row, for newstest2013, English to German."""
 
-    perplexity: float  # per word piece
+    perplexity: float  # per subword
     bleu: float
     parameters: float | None = None  # millions; None: an empty cell
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table."""
+    """A row of table 3: its printed results, its model and its training options."""
 
     group: str
     printed: Printed
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the row's training, with widths scaled down."""
+        """The options for training the row's model with scaled-down widths."""
         small = scaled(self.model, TABLE3["width_divisor"])
         return flat({"model": {name: getattr(small, name) for name in SHAPE_FIELDS}, "train": self.train})
 
@@ -58,22 +58,22 @@ BIG = VARIATIONS[-1].model
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """Millions of parameters of the row's model, by default with the paper's 37,000 pieces."""
+    """The parameters of the row's model in millions, by default with the paper's 37,000 subwords."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 
 def scaled(model: ModelConfig, factor: int) -> ModelConfig:
-    """The model with all widths divided by `factor`, and as many heads and layers."""
+    """The model with all widths divided by `factor`, and the same numbers of heads and layers."""
     return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """An experiment per row, with `own` options and text; raises UserError if `own` sets what rows differ in."""
+    """Make an experiment per row; raises UserError if `own` sets an option in which rows differ."""
     return plan("table3", flat(TABLE3["options"]), {row.name: row.options for row in VARIATIONS}, own)
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """The paper's rows, parameters counted here, and the means of the runs in `folder`, drawn in table3.png."""
+    """Table 3: printed results, parameter counts, and means of the runs in `folder`; also draws table3.png."""
     runs_of = {row.name: results(one, folder) for row, one in zip(VARIATIONS, planned, strict=True)}
     base = figure([run.bleu for run in runs_of["base"]])
     cells, data = [], []
@@ -104,10 +104,10 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
 
 
 def draw(path: Path, runs_of: Mapping[str, Sequence[Result]]) -> None:
-    """Draw the effect of each variation, printed and of the runs here, which must include the base model."""
+    """Draw the effect of each variation, as printed and in our runs, which must include runs of the base model."""
     base, *rows = [row for row in VARIATIONS if runs_of[row.name]]
     measures: dict[str, Callable[[Printed | Result], float]] = {
-        "perplexity, difference of logarithms": lambda each: math.log(each.perplexity),
+        "log perplexity, difference": lambda each: math.log(each.perplexity),
         "BLEU, difference": lambda each: each.bleu,
     }
     with chart(path, (10, 0.8 + 0.28 * len(rows)), columns=2, sharey=True) as both:
@@ -117,8 +117,8 @@ def draw(path: Path, runs_of: Mapping[str, Sequence[Result]]) -> None:
             means = [ours[row.name].mean - ours[base.name].mean for row in rows]
             spread = [ours[row.name].deviation for row in rows]  # nan draws nothing
             axes.axvline(0, color="0.7", linewidth=1)
-            axes.plot(printed, range(len(rows)), "o", markerfacecolor="none", color="black", label="the paper's")
-            axes.errorbar(means, range(len(rows)), xerr=spread, fmt="o", markersize=5, label="of our runs")
-            axes.set(xlabel=f"{label} to the base model")
+            axes.plot(printed, range(len(rows)), "o", markerfacecolor="none", color="black", label="paper")
+            axes.errorbar(means, range(len(rows)), xerr=spread, fmt="o", markersize=5, label="our runs")
+            axes.set(xlabel=f"{label} from the base model")
         both[0].set_yticks(range(len(rows)), [f"{row.group} {row.changes}".strip() for row in rows])
         both[0].invert_yaxis()

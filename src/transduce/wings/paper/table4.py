@@ -1,4 +1,4 @@
-"""Table 4 of the paper: English constituency parsing, as printed (parsing.toml) and of parsers trained here."""
+"""Table 4 of the paper: English constituency parsing, as printed (parsing.toml) and for parsers that we train."""
 
 import math
 from collections import Counter
@@ -21,24 +21,24 @@ from transduce.wings.parsing.trees import read_trees
 from transduce.wings.phrasebook.examples import examples
 
 TABLE4 = definition("parsing")
-TRAIN_TREES = 20_000  # of the phrasebook
-SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree
-RECIPE_TREES = 18_951  # number of trees for which the recipe sets its updates
+TRAIN_TREES = 20_000  # training trees from the phrasebook
+SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
+RECIPE_TREES = 18_951  # the number of training trees that the recipe's train.steps is for
 SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors", "f1_agreed", "changed")
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Trainings on the phrasebook's trees, and on shares of each corpus in `own`; writes their files into `folder`.
+    """Plan a parser for the phrasebook's trees and for each share of each corpus; writes their trees to `folder`.
 
-    own: data.corpora with one .mrg file per corpus, data.valid and data.test with a file for each of them in the same
-    order, and any other options.
+    own: data.corpora with one .mrg file per corpus; data.valid and data.test with one file per corpus, in the same
+    order; and other options. Raises UserError for other numbers of files, empty files, or two corpora of one name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Each training file needs a validation file, and a test file if there is any. Name them in the same order.",
+            "Each training file needs its own validation file, and its own test file if any, in the same order.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
@@ -48,7 +48,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     names = [Path(file).name.split(".")[0] for file in corpora]
     for name, count in Counter(names).items():
         if count > 1:
-            raise UserError(f"{count} training files are named '{name}', and runs are named after them. Rename one.")
+            raise UserError(f"{count} training files are named '{name}', but runs are named after files. Rename one.")
     folder.mkdir(parents=True, exist_ok=True)
     others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     book = _phrasebook(folder)
@@ -59,7 +59,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
         for share in SHARES:
             count = len(range(0, sizes[corpus], share))
             file = folder / f"{name}-{count}.mrg"
-            # Every share-th tree: the first ones would be from a few documents.
+            # Every share-th tree: the first trees of a corpus come from only a few documents.
             write_text(file, "".join(f"{tree}\n" for tree, _ in islice(read_trees(corpus), 0, None, share)))
             options = _shortened(recipe, count) | others
             row = f"{name}, {count:,} trees"
@@ -73,13 +73,13 @@ def _experiment(name: str, row: str, train: str, valid: str, test: str, options:
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """The options with fewer updates, in proportion to the square root of the number of trees."""
+    """The options with updates in proportion to the square root of the number of trees."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """The paper's rows, and the scores of the finished runs in `folder`, which are cached."""
+    """Table 4: the printed rows, and the scores of the finished runs in `folder`."""
     cells = [[row["parser"], row["training"], f"{row['f1']:.1f}", *[""] * 6] for row in TABLE4["printed"]]
     runs, made_by = list[dict[str, Any]](), list[object]()
     for experiment in planned:
@@ -98,7 +98,7 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
 
 
 def brackets(run: Path, gold_file: str) -> dict[str, float]:
-    """The scores of a finished run on gold trees, cached in the run's folder."""
+    """Score a finished run's parser on gold trees; the scores are cached in the run's folder."""
 
     def parse() -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
@@ -119,7 +119,7 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:
-    """Write the phrasebook's trees; test sentences have combinations of words that are not in training."""
+    """Write train, valid and test trees from the phrasebook; test has combinations of words that train lacks."""
     files = {}
     for part in ("train", "valid", "test"):
         files[part] = str(folder / f"phrasebook.{part}.mrg")

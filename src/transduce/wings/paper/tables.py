@@ -1,4 +1,4 @@
-"""A table of the paper: what it prints and what is trained for it (NAME.toml), and its results (NAME.md, NAME.json)."""
+"""Tables of the paper: reads their definitions (NAME.toml), and writes our results (NAME.md and NAME.json)."""
 
 import platform
 import tomllib
@@ -15,29 +15,29 @@ from transduce.wings.paper.experiments import revision
 
 
 def definition(name: str) -> dict[str, Any]:
-    """Read NAME.toml of this folder: title, headings and notes of a table, printed rows, and options of trainings."""
+    """Read a table's definition: title, headings, notes, the paper's rows, and training options."""
     return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Tables of options by section, as in a recipe -> section.key: value."""
+    """Flatten options in sections, as a recipe has them, to a dictionary from "section.key" to values."""
     return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 
 class Table(NamedTuple):
-    """The cells as text, and their data."""
+    """A table of results: its cells as text, and the same results as data."""
 
-    name: str  # of the files
+    name: str  # of the written files, without suffix
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
-    data: Any = None  # for JSON
-    runs: Sequence[object] = ()  # the runs behind the figures; not shown on the screen
+    data: Any = None  # for NAME.json
+    runs: Sequence[object] = ()  # the runs that the results are computed from; only for NAME.md
     pictures: Sequence[str] = ()  # names of image files in the same folder
 
     def markdown(self) -> str:
-        """The table as Markdown, with the versions that made it."""
+        """The table as Markdown, with the date and the versions of the software."""
         lines = [f"# {self.title}", "", _line(self.headings), _line(["---"] * len(self.headings))]
         lines += [_line(row) for row in self.rows]
         for note in self.notes:
@@ -51,7 +51,7 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
-        """Write NAME.md and NAME.json into an existing folder; return their paths and those of the pictures."""
+        """Write NAME.md and NAME.json to an existing folder; returns the paths of these files and the pictures."""
         paths = [folder / f"{self.name}.md", folder / f"{self.name}.json"]
         write_text(paths[0], self.markdown())
         write_text(paths[1], to_json(self.data))
