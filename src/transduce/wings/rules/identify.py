@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 
-SAMPLE_CHARACTERS = 200  # a text is classified by its first characters
+SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:

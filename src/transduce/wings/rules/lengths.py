@@ -92,7 +92,7 @@ def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) ->
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
     The rarer a fault is in good pairs, the smaller a deviation of the lengths (in standard deviations) is required:
-    together they must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
+    the two together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

@@ -3,7 +3,7 @@
 A missing or repeated line on one side shifts all lines after it. Two kinds of evidence show the offset: line lengths
 (long sentences have long translations: Gale and Church, 1993) and words that both languages share, mostly names and
 numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target translates line i of the source,
-rather than being unrelated. The shifts are the Viterbi path through the offsets, with a cost for each change.
+rather than being unrelated to it. The shifts are the Viterbi path through the offsets, with a cost for each change.
 """
 
 from collections import deque
@@ -50,7 +50,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
     if len(sources) < MIN_LINES:
         return []
     odds = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths) + _word_odds(sources, targets)
-    odds = np.hstack((odds, np.zeros((len(sources), 1))))  # the last column: unrelated
+    odds = np.hstack((odds, np.zeros((len(sources), 1))))  # the last column: unrelated lines
     if not _may_change(odds):
         return []
     offsets = _likeliest_path(odds)
@@ -60,7 +60,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
-    """For each source line, its target line; -1 if unknown, at an end of a shift, or claimed by two source lines."""
+    """For each source line, its target line; -1 if unknown, near an end of a shift or claimed by two source lines."""
     targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
@@ -135,7 +135,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """The words of all texts that another language may share, as keys: 40 bits of the word's hash, 24 of its line."""
+    """Keys of the words that another language may share: 40 bits of the word's hash, then 24 bits of its line."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]

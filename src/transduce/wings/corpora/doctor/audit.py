@@ -83,7 +83,7 @@ class Audit:
     repaired: int = 0  # faulty pairs that break no rule after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # counts
+    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # by code point
     lengths: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
     words: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
     stopped: str = ""  # why reading stopped before the end of the corpus; "": it did not
@@ -228,7 +228,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     offsets = chunk_audit.partners - np.arange(len(broken))
     verdicts = np.zeros(len(broken), VERDICT)
-    # Removed pairs are listed as they stand in the corpus, so the rule must be one that the original pair breaks.
+    # Removed pairs are listed as they stand in the corpus, so their rule must be one that the original pair breaks.
     reasons = np.where(offsets, broken, remaining)
     for number, bit in reversed(list(enumerate(BITS.values(), 1))):
         verdicts["rule"][reasons & bit > 0] = number

@@ -1,4 +1,4 @@
-"""Reads members of an archive as streams, up to a limit on their size.
+"""Reads members of an archive as streams, up to a size limit.
 
 No member's name becomes a path, so `../` is harmless. Wanted links and devices are refused, other members skipped.
 """
@@ -32,7 +32,7 @@ class _Limited(io.RawIOBase):
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
         self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
-        self.headers: int | None = None  # bytes that headers may still have; None: no headers are being read
+        self.headers: int | None = None  # bytes of headers that may still come; None: no header is being read
 
     def readable(self) -> bool:
         return True
@@ -51,7 +51,7 @@ class _Limited(io.RawIOBase):
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the names and decompressed streams of the wanted members, in the archive's order. Call inside `readable`.
 
-    Read each stream before taking the next. The member "" is the whole file. Raises UserError if a wanted member is
+    Read each stream before taking the next one. The member "" is the whole file. Raises UserError if a wanted member is
     missing, duplicated, a link or a device.
     """
     if "" in wanted:
@@ -72,7 +72,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """By name, the first `limit` bytes of the wanted members that a zip archive has; empty for other archives."""
+    """The first `limit` bytes of each wanted member that a zip archive has, by name; empty for other archives."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:

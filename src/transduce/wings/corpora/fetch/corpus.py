@@ -1,4 +1,4 @@
-"""Fetches a corpus: downloads its files and writes a folder of aligned text files, which appears only when complete.
+"""Fetches a corpus: downloads its files and writes aligned texts to a folder that appears only when it is complete.
 
 OUT/train.en, train.de, valid.en …   one sentence a line; line i of one file is the translation of line i of the other
 OUT/SOURCE.md, source.json           addresses, licence and order of the parts, for people and for programs

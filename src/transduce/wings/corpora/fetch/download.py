@@ -67,7 +67,7 @@ def read_address(url: str) -> bytes:
 
 
 def file_name(url: str) -> str:
-    """The file name of the download from an address; every file system allows it."""
+    """The file name for a download from `url`, valid on every file system."""
     address = urlsplit(url)
     name = f"{address.netloc}{address.path}" + (f"?{address.query}" if address.query else "")
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-MAX_NAME_LENGTH:].lstrip(".")
@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Write the answer, which begins at `offset`; raises ConnectionError unless it ends at `total` (0: unknown)."""
+    """Write an answer that begins at `offset`; raises ConnectionError unless it ends at `total` (0: unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):

@@ -17,7 +17,7 @@ from transduce.system.errors import UserError
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # in braces; {language} in parts only
+URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # as {source}; parts may use {language}
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -79,7 +79,7 @@ class Request(NamedTuple):
     corpus: str
     version: str
     languages: tuple[str, str]
-    stored: tuple[str, str]  # the languages in their order in file names
+    stored: tuple[str, str]  # the languages, in their order in file names
     size: int = 0  # bytes of the download, from a catalogue; 0: unknown
 
     def placeholders(self) -> dict[str, str]:
@@ -247,6 +247,6 @@ KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda value: value == "any" or (value and _are_texts(value, PAIR)),
         'a list of pairs such as "en-de", or "any"',
     ),
-    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5:, then hexadecimal digits"),
+    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: followed by hexadecimal digits"),
     "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),
 }

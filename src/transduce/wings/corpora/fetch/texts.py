@@ -46,7 +46,7 @@ def write_text(stream: IO[bytes], file: IO[bytes], kind: str) -> Written:
 
 
 def _talk(block: bytes) -> bytes:
-    """The lines of text of a block in the format "ted"."""
+    """The text of a block in the format "ted", without the lines of metadata."""
     lines = []
     for line in block.removesuffix(b"\n").split(b"\n"):
         match = TED_TAG.match(line)
