@@ -369,7 +369,7 @@ def test_a_server_that_falls_silent_is_asked_again(
     arguments = offer(site, tmp_path)
     site.faults = [silent, stall(1000), silent, patiently]
     status, _, errors = run(capsys, *arguments)
-    assert status == 0 and errors.count("nothing came for") >= 3, errors
+    assert status == 0 and errors.count("no data arrived for") >= 3, errors
     check_whole(tmp_path)
 
 
@@ -381,14 +381,14 @@ def test_what_does_not_pass_is_told(
     assert "answers 404 Not Found" in refused(capsys, *arguments)
     assert len(site.asked) == 1
     site.faults = [status(500)] * 6
-    assert "answers 500 Internal Server Error, 6 times. Run the same command later" in refused(capsys, *arguments)
+    assert "answers 500 Internal Server Error, 6 times. Repeat the command later" in refused(capsys, *arguments)
     assert len(site.asked) == 7
     site.faults = [cut(1000), *[cut(0)] * 6]
     assert "ended after 1,000 of" in refused(capsys, *arguments)
     with monkeypatch.context() as impatient:
         impatient.setattr(download, "TIMEOUT_SECONDS", 0.1)
         site.faults = [silent] * 6
-        assert "nothing came for 0 s" in refused(capsys, *arguments)
+        assert "no data arrived for 0 s" in refused(capsys, *arguments)
         site.faults = []
     assert run(capsys, *arguments)[0] == 0
     assert site.asked[-1].range == "bytes=1000-"
@@ -565,7 +565,7 @@ def test_archives_that_are_refused(
 def test_what_would_be_one_file_is_told(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parts = [part(site, "/a/{language}"), part(site, "/a_{language}")]
     file = table(tmp_path, train=parts[:1], test=parts[1:])
-    assert "would be the same file" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    assert "share a file name" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
     with serving(Site({"/en": b"other\n", "/de": b"andere\n"})) as other:
         site.files |= {"/en": b"one\n", "/de": b"eine\n"}
         file = table(tmp_path, train=[part(site, "/{language}")], test=[part(other, "/{language}")])
@@ -629,7 +629,7 @@ def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: py
     assert len(site.asked) == 1
     (kept,) = (tmp_path / "kept").glob("*a.tgz")
     kept.write_bytes(b"something else")
-    assert "is not the file of the table" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
+    assert "that the table describes" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
 
 
 def test_nothing_is_downloaded_unasked(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -694,11 +694,11 @@ def test_a_collection(
     site.files["/api?corpus=Books&source=en&target=cs&version=latest"] = b"<html>"
     for name, reason in (
         ("toys:Books:en-fr", "toys has no Books for en-fr"),
-        ("toys:Books:en-cs", "is no catalogue"),
+        ("toys:Books:en-cs", "is not a catalogue"),
         ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
         ("toys:en-de", "doesn't say which"),
         ("toys:../evil:en-de", "doesn't say which"),
-        ("toys:Books:en", "no pair of languages"),
+        ("toys:Books:en", "not a pair of languages"),
     ):
         assert reason in refused(capsys, "fetch", name, "--out", tmp_path / "no", "--table", file)
 

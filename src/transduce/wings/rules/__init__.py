@@ -1,1 +1,1 @@
-"""Rules of cleaning beyond emptiness, length and repetition: what `data.rules` and `transduce doctor` check."""
+"""The cleaning rules that `data.rules` may name and `transduce doctor` checks."""

@@ -1,4 +1,4 @@
-"""Language identification, by py3langid."""
+"""Language identification with py3langid."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 
-SAMPLE_CHARACTERS = 200  # of a text that are classified
+SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:
-    """Naive Bayes over byte sequences, of about 140 languages: right even for most sentences of a few words."""
+    """Identifies about 140 languages by naive Bayes over byte sequences; mostly right even for a few words."""
 
     def __init__(self) -> None:
-        """Raises UserError where py3langid is not installed."""
+        """Raises UserError if py3langid is not installed."""
         try:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
         except ImportError:
             raise UserError(
-                "Identifying languages needs a package: pip install 'transduce[doctor]'; or leave its rules out: "
-                "swapped, source-language, target-language."
+                "The rules swapped, source-language and target-language need the package py3langid. Install it with "
+                "pip install 'transduce[doctor]', or leave these rules out."
             ) from None
         self._model = LanguageIdentifier.from_model_file(MODEL_FILE)
         self._known = frozenset(self._model.labels)
@@ -36,7 +36,7 @@ class Identifier:
         return [self._model.classify(text[:SAMPLE_CHARACTERS])[0] for text in texts]
 
     def gaps(self, texts: Sequence[str], label: str) -> NDArray[np.float64]:
-        """Log-probability gap between the best language of each text and `label`: 0 if that is the best."""
+        """The log-probability gap between the best language of each text and `label`; 0 if `label` is the best."""
         gaps = np.zeros(len(texts))
         for place, text in enumerate(texts):
             best, score = self._model.classify(text[:SAMPLE_CHARACTERS])
@@ -47,5 +47,5 @@ class Identifier:
 
 @cache
 def identifier() -> Identifier:
-    """The identifier of this process: it takes 100 MB, and half a second to read."""
+    """The identifier, loaded once per process: it takes 100 MB of memory and half a second to load."""
     return Identifier()

@@ -1,7 +1,7 @@
-"""Translations whose lengths are unusual for their corpus, and whose ends confirm that something is wrong.
+"""Finds pairs whose lengths are unusual for their corpus, texts that break off, and extra sentences.
 
-The ratio of the lengths shows what is too short, their difference what is too long. A text that is a little too short
-may be right, unless it also breaks off in a corpus where nearly all texts end in a full stop.
+The length ratio exposes translations that are too short, the length difference those that are too long. A text that is
+slightly too short is a fault only if it also breaks off, in a corpus where nearly all texts end in a full stop.
 """
 
 import re
@@ -16,39 +16,35 @@ from transduce.text.pair_batch import TextColumn
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-RATIO_SMOOTHING_CHARACTERS = 3  # added to every length before it is compared
-OUTLIER = 4.0  # standard deviations, of the ratio or the difference, beyond which a length is wrong by itself
-MILD = 2.0  # standard deviations below which a length is right, whatever the text ends in
-MIN_WIDTH = 0.05  # least standard deviation: some corpora are translated word for word
-MIN_PAIRS = 200  # fewer pairs don't show how lengths are distributed
-MAX_EXTRA_SENTENCES = 3  # on one side; more are no further evidence
+RATIO_SMOOTHING_CHARACTERS = 3  # added to every length before lengths are compared
+OUTLIER = 4.0  # standard deviations of the ratio or the difference, beyond which a length alone is a fault
+MILD = 2.0  # standard deviations, below which a length is no fault, however the text ends
+MIN_WIDTH = 0.05  # lower bound on a standard deviation, for corpora translated word for word
+MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
+MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
-CONTINUATION = ",;'’(–-"  # a text that ends in one of these, or in a letter, breaks off
+CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
 SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
-    """The distribution of lengths in a corpus: median and standard deviation of the ratio and of the difference.
-
-    Also the shares of pairs of usual length in which one side alone breaks off, and in which one side has at least 0,
-    1, 2 … extra sentences: these are signs of an error only where they are rare.
-    """
+    """The usual lengths of the texts of a corpus, and how many pairs of usual length have suspicious ends."""
 
     growth: float  # characters of the target per character of the source
-    ratio: tuple[float, float]  # of its logarithm; finds what is too short
-    difference: tuple[float, float]  # divided by the root of the length; finds what is too long
-    breaking: float = 1.0
-    more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)
+    ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
+    difference: tuple[float, float]  # likewise, divided by the root of the length; exposes texts too long
+    breaking: float = 1.0  # share of pairs in which one side alone breaks off
+    more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)  # shares with ≥ 0, 1, 2 … extra sentences
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
-    """The logarithm of the ratio, and the difference by the root of the length (Gale and Church, 1993)."""
+    """The log of the length ratio, and the difference divided by the root of the length (Gale and Church, 1993)."""
     a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
-    """The scale of a corpus, by medians, so that wrong pairs don't matter; None if there are too few pairs."""
+    """The scale of a corpus, from medians, which wrong pairs hardly affect; None if there are too few pairs."""
     lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
@@ -71,12 +67,12 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """The share expected of unseen pairs (rule of succession)."""
+    """The share to expect among unseen pairs, by the rule of succession."""
     return (number + 1) / (of + 2)
 
 
 def _middle_and_width(measure: Floats) -> tuple[float, float]:
-    """Median and deviation, then again without outliers: 10 % of outliers would widen the deviation by a sixth."""
+    """Median and standard deviation without outliers; 10 % of outliers would widen the deviation by a sixth."""
     middle = width = 0.0
     for _ in range(2):
         middle = float(np.median(measure))
@@ -86,17 +82,17 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """By how many standard deviations targets are too long (below 0: too short): the larger of both measures."""
+    """By how many standard deviations each target is too long (negative: too short), by its more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
 
 
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
-    """Whether the shorter side breaks off, and whether the longer one has extra sentences.
+    """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
-    deviation: of the lengths, in standard deviations. The rarer such ends are in good pairs, the smaller it may be:
-    both together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
+    The rarer a fault is in good pairs, the smaller a deviation of the lengths (in standard deviations) is required:
+    the two together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (
@@ -115,5 +111,5 @@ def _breaks_off(text: str) -> bool:
 
 
 def _sentences(text: str) -> int:
-    """Counted by the signs that end a sentence; at least 1."""
+    """The number of sentences, counted by final punctuation; at least 1."""
     return max(1, len(SENTENCE_END.findall(text)))

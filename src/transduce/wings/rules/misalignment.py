@@ -1,11 +1,9 @@
-"""Misalignment: ranges of lines whose translations stand on other lines.
+"""Finds misalignment: ranges of lines whose translations stand on other lines.
 
-A missing or doubled line on one side shifts all lines after it. The evidence is the lengths of lines (long sentences
-have long translations: Gale and Church, 1993) and words that both languages share, above all names and numbers. Both
-are log-odds that line i + offset of the target translates line i of the source, against being unrelated. The Viterbi
-path through the offsets, with a cost for each change, gives the shifts.
-
-n lines, o offsets (the last stands for "unrelated")
+A missing or repeated line on one side shifts all lines after it. Two kinds of evidence show the offset: line lengths
+(long sentences have long translations: Gale and Church, 1993) and words that both languages share, mostly names and
+numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target translates line i of the source,
+rather than being unrelated to it. The shifts are the Viterbi path through the offsets, with a cost for each change.
 """
 
 from collections import deque
@@ -26,21 +24,21 @@ Hashes = NDArray[np.uint64]
 Item = TypeVar("Item")
 
 MAX_SHIFT_LINES = 20
-EDGE_LINES = 3  # at either end of a shift, whose translations are uncertain
-SHIFT_COST_NATS = 16.0  # of a change of the offset: about the evidence of twenty lines of prose
+EDGE_LINES = 3  # lines at either end of a shift, where the alignment is uncertain
+SHIFT_COST_NATS = 16.0  # cost of a change of the offset: about the evidence of twenty lines of prose
 MIN_LINES = 50  # fewer lines are too little evidence
-LOG_SMOOTHING_CHARACTERS = 6  # added to every length, so that short sentences may differ
-MAX_LENGTH_NATS, MIN_LENGTH_NATS = 2.0, -3.0  # evidence of one line's lengths, bounded because translations are free
-SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other near line has
-MAX_WORD_NATS = 5.0  # evidence of all words that two lines share
-MIN_WORD_CHARACTERS = 3  # of a word that is compared; numbers may be shorter
-WORD_BUCKETS = 1 << 18  # hash buckets in which words are counted
-LINE_BITS, LINE_MASK = np.uint64(24), np.uint64(0xFFFFFF)  # of a number that holds a word and its line
+LOG_SMOOTHING_CHARACTERS = 6  # added to every length, to tolerate differences between short sentences
+MAX_LENGTH_NATS, MIN_LENGTH_NATS = 2.0, -3.0  # bounds on the evidence of a line's length, as translations vary
+SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other nearby line has
+MAX_WORD_NATS = 5.0  # bound on the evidence of all words that two lines share
+MIN_WORD_CHARACTERS = 3  # shorter words are ignored, unless they contain a digit
+WORD_BUCKETS = 1 << 18  # hash buckets for the counts of words
+LINE_BITS, LINE_MASK = np.uint64(24), np.uint64(0xFFFFFF)  # low bits of a key that combines a word and its line
 MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
 
 
 class Shift(NamedTuple):
-    """Lines `first` to `last`, counted from 0, whose translations stand `offset` lines further down; None: nowhere."""
+    """Lines `first` to `last` (from 0), whose translations stand `offset` lines further down; None: not nearby."""
 
     first: int
     last: int
@@ -48,11 +46,11 @@ class Shift(NamedTuple):
 
 
 def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
-    """The ranges of lines whose offset is not 0, in order."""
+    """The ranges of misaligned lines, in order."""
     if len(sources) < MIN_LINES:
         return []
     odds = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths) + _word_odds(sources, targets)
-    odds = np.hstack((odds, np.zeros((len(sources), 1))))
+    odds = np.hstack((odds, np.zeros((len(sources), 1))))  # the last column: unrelated lines
     if not _may_change(odds):
         return []
     offsets = _likeliest_path(odds)
@@ -62,10 +60,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
-    """For each source line its target line; -1 if that is unknown or uncertain.
-
-    Uncertain are the lines at the ends of a shift, and target lines that two source lines may have.
-    """
+    """For each source line, its target line; -1 if unknown, near an end of a shift or claimed by two source lines."""
     targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
@@ -80,7 +75,7 @@ def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints
 
 
 def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
-    """For each offset the item at this distance, at most MAX_SHIFT_LINES; None beyond the ends."""
+    """For each offset up to MAX_SHIFT_LINES, the item that many places further on; None beyond the ends."""
     edge = [None] * MAX_SHIFT_LINES
     padded = chain(edge, items, repeat(None))
     near = deque(islice(padded, 2 * MAX_SHIFT_LINES), maxlen=2 * MAX_SHIFT_LINES + 1)
@@ -90,10 +85,10 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
 
 
 def _length_odds(sources: Ints, targets: Ints) -> Floats:
-    """Log-odds of the lengths (n, o); 0 where a line is blank or missing.
+    """Log-odds from the lengths (n, o); 0 where a line is blank or missing.
 
-    The logarithm of the ratio is normal: with a small deviation for translations, a large one for unrelated lines. The
-    small one is that of the offset with the smallest, where most lines are aligned.
+    The log ratio is modelled as normal, with a smaller deviation for translations than for unrelated lines. The smaller
+    deviation is that at the best offset, where most lines are aligned.
     """
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
@@ -119,7 +114,7 @@ def _spread(values: Floats) -> float:
 
 
 def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
-    """Log-odds of the shared words (n, o); a word that several near lines have is divided among them."""
+    """Log-odds from shared words (n, o); the evidence of a word is divided among the nearby lines that contain it."""
     n = len(sources)
     sides = [_words(sources), _words(targets)]
     buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
@@ -130,7 +125,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
     word = source_keys & ~LINE_MASK
     begins = np.searchsorted(keys, word | np.maximum(lines - MAX_SHIFT_LINES, 0).astype(np.uint64), side="left")
     ends = np.searchsorted(keys, word | (lines + MAX_SHIFT_LINES).astype(np.uint64), side="right")
-    matches = ends - begins  # of each word in near lines
+    matches = ends - begins  # number of nearby target lines that contain each word
     pointers = np.repeat(begins - (np.cumsum(matches) - matches), matches) + np.arange(matches.sum())
     here = np.repeat(lines, matches)
     offsets = (keys[pointers] & LINE_MASK).astype(np.int64) - here + MAX_SHIFT_LINES
@@ -140,10 +135,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """The words of all texts that another language may share: 40 bits of a hash of the word, then the line.
-
-    The hash of a word is a difference of sums over the whole text, so that no loop over words is needed.
-    """
+    """Keys of the words that another language may share: 40 bits of the word's hash, then 24 bits of its line."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
@@ -155,20 +147,20 @@ def _words(texts: Sequence[str]) -> Hashes:
     begins, ends = begins[kept], ends[kept]
     powers, inverses = _powers(len(codes) + 1)
     sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
-    hashes = (sums[ends] - sums[begins]) * inverses[begins]
+    hashes = (sums[ends] - sums[begins]) * inverses[begins]  # cumulative sums avoid a loop over words
     lines = np.cumsum(codes == 10)[begins].astype(np.uint64)
     return (hashes * np.uint64(0x9E3779B97F4A7C15)) & ~LINE_MASK | lines
 
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """By character code: 2 for a digit, 1 for another character of a word, 0 for a character between words."""
+    """A table by character code: 2 for digits, 1 for other characters of words, 0 for characters between words."""
     characters = map(chr, range(0x10000))
     return np.array([2 if c.isdecimal() else int(c.isalnum()) for c in characters], dtype=np.int8)
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """Powers of an odd number modulo 2^64, and their inverses."""
+    """The first `count` powers of an odd number modulo 2^64, and their inverses."""
     base = 0x5851F42D4C957F2D
     inverse = pow(base, -1, 1 << 64)
     rows = [np.full(count, each, dtype=np.uint64) for each in (base, inverse)]
@@ -178,21 +170,18 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _may_change(odds: Floats) -> bool:
-    """Whether consecutive lines gain enough at another offset than 0 to pay for a change."""
+    """Whether consecutive lines gain more evidence at an offset other than 0 than a change of the offset costs."""
     gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
     lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
     return bool((gains - lowest >= SHIFT_COST_NATS).any())
 
 
 def _likeliest_path(odds: Floats) -> Ints:
-    """For every line the column of its offset (Viterbi): the path with the greatest sum, less the cost of its changes.
-
-    Beginning with another offset than 0 costs as much as a change.
-    """
+    """The likeliest path through the offsets (Viterbi), as a column number of `odds` for every line."""
     n, width = odds.shape
-    came = np.empty((n, width), dtype=bool)  # whether the best path to here changes its offset
-    best = np.empty(n, dtype=np.int64)  # the offset that it changes from
-    value = np.full(width, -SHIFT_COST_NATS)
+    came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
+    best = np.empty(n, dtype=np.int64)  # the column before such a change
+    value = np.full(width, -SHIFT_COST_NATS)  # an offset at the first line costs as much as a change
     value[MAX_SHIFT_LINES] = 0.0
     for line in range(n):
         best[line] = top = int(value.argmax())
@@ -200,7 +189,7 @@ def _likeliest_path(odds: Floats) -> Ints:
         np.less(value, floor, out=came[line])
         np.maximum(value, floor, out=value)
         value += odds[line]
-    value[np.arange(width) != MAX_SHIFT_LINES] -= SHIFT_COST_NATS / 2  # an offset at the very end needs evidence, too
+    value[np.arange(width) != MAX_SHIFT_LINES] -= SHIFT_COST_NATS / 2  # an offset at the last line needs evidence, too
     path = np.empty(n, dtype=np.int64)
     here = int(value.argmax())
     for line in range(n - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The rules that look into the texts of a pair, checked for many pairs at a time."""
+"""Checks the rules about the content of texts, for many pairs at a time."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -38,13 +38,13 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-WRONG_LANGUAGE_NATS = 6.0  # how far the right language is behind another one when it is not the right one
+WRONG_LANGUAGE_NATS = 6.0  # log-probability gap to the best language, beyond which a text is not in its side's language
 
-# UTF-8 that was read as Windows-1252 or Latin-1: a first byte, then as many others as it announces.
+# UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 MISREAD = re.compile(
     f"[ÂÃÄÅÎÏÐÑ]{_REST}|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
-    "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # as Mac OS Roman
+    "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # UTF-8 decoded as Mac OS Roman
 )
 DAMAGED_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
 MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
@@ -55,9 +55,9 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """pairs: the first sources and targets of a corpus, which show what lengths are usual in it.
+        """pairs: the first sources and targets of a corpus, as a sample of usual lengths.
 
-        Raises UserError for a test set that can't be read, or a missing package.
+        Raises UserError if the test set can't be read or a package is missing.
         """
         self._asked = frozenset(rules.others)
         self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set the bits of the rules that each pair breaks; shifts: None if the misaligned lines are to be found."""
+        """Set in `broken` the bits of the rules that each pair breaks; shifts: misaligned lines, found here if None."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Identify both languages even for a rule about one side: if both are wrong, the sides may be swapped."""
+        """Check both languages, even for a rule about one side: if both are wrong, the sides may be swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []
@@ -125,12 +125,12 @@ class MoreRules:
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:
-    """Whether a text has letters beside addresses and placeholders, which may be copied."""
+    """Whether a text has letters apart from addresses and placeholders, which a target may copy."""
     return column.letters[row] != "" and is_text(mask(column.texts[row]))
 
 
 def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
-    """Those of the rows whose texts disagree."""
+    """The rows whose source and target disagree."""
     sources, targets = batch.source.texts, batch.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
 
@@ -140,15 +140,15 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """The identifier's labels of both languages; "" for a language that isn't checked or has no code."""
+    """The identifier's label of each side's language; "" for a language that isn't checked or has no code."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
         if code and {SWAPPED, rule} & set(rules.others):
             labels[side] = identifier().label(code)
             if not labels[side]:
                 raise UserError(
-                    f"py3langid can't identify the language '{code}': give the code of the language in the "
-                    f"texts, or leave out the rules {SWAPPED} and {rule}."
+                    f"py3langid can't identify the language '{code}'. Name the code of the language in the texts, or "
+                    f"leave out the rules {SWAPPED} and {rule}."
                 )
     return labels[0], labels[1]
 
@@ -156,6 +156,6 @@ def _labels(rules: Rules) -> tuple[str, str]:
 def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[Bits64, Bits64]:
     """The hashes of the sources and of the targets of the test set."""
     if not files:
-        raise UserError("The rule test needs a test set: name its files as data.test.")
+        raise UserError("The rule 'test' needs a test set: name its files as data.test.")
     pairs = list(read_pairs(files, languages))
     return TextColumn([pair.source for pair in pairs]).hashes, TextColumn([pair.target for pair in pairs]).hashes

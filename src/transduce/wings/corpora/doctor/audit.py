@@ -1,7 +1,7 @@
-"""The audit of a corpus in one pass: faults with their lines and examples, lengths, characters, misaligned stretches.
+"""Audits a corpus in one pass: finds faults and misaligned stretches, and counts characters and text lengths.
 
-Worker processes audit chunks (`chunk.py`). What concerns several chunks is kept here: repetitions and sums. Memory:
-16 bytes of hashes and a verdict of 3 bytes a pair, and the counts.
+Worker processes audit chunks (`chunk.py`). This module merges their results and finds repetitions, with 19 bytes of
+memory per pair: two hashes and a verdict.
 """
 
 import sys
@@ -26,24 +26,24 @@ from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.rules.identify import identifier
 
-EXAMPLES_KEPT = 10  # of each rule
+EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
-MIN_CHUNK_PAIRS = 500  # a shorter rest joins the last chunk: alone it could not show a misaligned stretch
-CHUNKS_AHEAD = 3  # read ahead for each worker
-MIN_LANGUAGE_SHARE = 0.5  # of the first texts, for a language to be that of its side
+MIN_CHUNK_PAIRS = 500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
+CHUNKS_AHEAD = 3  # chunks read ahead per worker
+MIN_LANGUAGE_SHARE = 0.5  # a language with a larger share of a side's first texts is taken as the side's language
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
 
 
 class Verdict(NamedTuple):
-    """The decision about a pair; a pair without a rule is kept."""
+    """The decision about a pair: a pair with rule 0 is kept, every other pair is removed."""
 
-    rule: int  # 0, or the number of the broken rule in MEANINGS, from 1
-    repaired: bool  # kept, but realigned or read as Windows-1252
-    offset: int  # lines from the source down to its target; other than 0 only for a repaired pair
+    rule: int  # 0, or the position of the broken rule in MEANINGS, counted from 1
+    repaired: bool  # kept after it was realigned or decoded as Windows-1252
+    offset: int  # lines from the source down to its target (negative: up); 0 unless the pair was realigned
 
 
 class Misaligned(NamedTuple):
-    """Lines of a file whose translations are `offset` lines further down on the other side; None: nowhere near."""
+    """Source lines whose translations stand `offset` lines further down on the target side; None: not nearby."""
 
     file: str
     first: int
@@ -51,10 +51,10 @@ class Misaligned(NamedTuple):
     offset: int | None
 
     def __str__(self) -> str:
-        """A sentence with the probable cause."""
+        """A message that names the lines, the offset and the probable cause."""
         lines = f"{self.file}, lines {self.first:,} to {self.last:,}"
         if self.offset is None:
-            return f"{lines}: the lines beside them are not their translations, and no lines near them are."
+            return f"{lines}: the translations are not on the same lines of the other side, nor near them."
         number = f"{abs(self.offset)} line{'s' * (abs(self.offset) > 1)}"
         way, long, short = ("down", "target", "source") if self.offset > 0 else ("up", "source", "target")
         return (
@@ -69,38 +69,38 @@ class Finding(NamedTuple):
     rule: str
     meaning: str
     number: int  # of pairs
-    lines: list[Origin]  # the first 10,000
+    lines: list[Origin]  # origins of the first 10,000 pairs
     examples: list[Pair]
 
 
 @dataclass
 class Audit:
-    """The findings about a corpus."""
+    """The findings about a corpus; arrays have one row for the source and one for the target."""
 
     rules: Rules
-    faults: Cleaning = field(default_factory=Cleaning)  # a pair counts for every rule that it breaks
+    faults: Cleaning = field(default_factory=Cleaning)  # a pair is counted for every rule that it breaks
     faulty: int = 0  # pairs that break a rule
-    repaired: int = 0  # faulty pairs that break no rule when realigned and read as Windows-1252
-    examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first of each rule
+    repaired: int = 0  # faulty pairs that break no rule after realignment and decoding as Windows-1252
+    examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # by side
-    lengths: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # pairs
-    words: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # pairs
-    stopped: str = ""  # why reading ended before the end of the corpus
+    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # by code point
+    lengths: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
+    words: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
+    stopped: str = ""  # why reading stopped before the end of the corpus; "": it did not
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
     @property
     def pairs(self) -> int:
-        """Pairs read."""
+        """The number of pairs that were read."""
         return self.faults.read
 
     @property
     def verdicts(self) -> Iterator[Verdict]:
-        """The verdict of every pair, in order."""
+        """The verdict of every pair, in the order of the corpus."""
         return (Verdict(*row) for chunk in self.chunk_verdicts for row in chunk.tolist())
 
     def findings(self) -> list[Finding]:
-        """One finding for every broken rule, the most frequent first."""
+        """One finding for each broken rule, the most frequently broken rule first."""
         return [
             Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule])
             for rule, count in self.faults.counts.most_common()
@@ -108,10 +108,10 @@ class Audit:
 
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
-    """Audit a corpus; languages that the rules don't name are identified by its first pairs.
+    """Audit a corpus; languages that the rules don't name are identified from the first pairs.
 
-    If the reader fails, the pairs before are audited, and `stopped` holds the reason. Raises UserError if there are
-    none, and whatever a Checker raises.
+    If reading fails, the pairs already read are audited, and `stopped` of the result holds the reason. Raises UserError
+    if no pair can be read, and for the same reasons as `Checker`.
     """
     stopped: list[str] = []
     chunks = _chunks(pairs, stopped)
@@ -132,7 +132,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
 
 
 def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
-    """Chunks of the pairs that can be read; `stopped` receives the reason if reading fails."""
+    """Split the pairs into chunks; if reading fails, stop and append the reason to `stopped`."""
     chunk: list[Pair] = []
     try:
         for pair in pairs:
@@ -147,7 +147,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
 
 
 def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tuple[str, str]:
-    """The codes of the rules, else those of the majority of the texts; "" if there is no majority."""
+    """The language code of each side: from the rules, else that of most of its texts; "" without a majority."""
     if all(rules.languages) or not set(rules.others) & set(LANGUAGE_RULES):
         return rules.languages
     codes = []
@@ -159,8 +159,7 @@ def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tupl
     return codes[0], codes[1]
 
 
-# Of a worker process. A global, because a pool sends it once to each worker, but arguments with every chunk; it may
-# hold the hashes of a large test set.
+# The auditor of a worker process: a global because it can be large, and arguments are sent with every chunk.
 _auditor: ChunkAuditor | None = None
 
 
@@ -177,12 +176,12 @@ def _audit_in_worker(sources: Sequence[str], targets: Sequence[str]) -> ChunkAud
 def _audit_chunks(
     chunks: Iterable[list[Pair]], auditor: ChunkAuditor, processes: int
 ) -> Iterator[tuple[list[Pair], ChunkAudit]]:
-    """The chunks in order with their audits; some are read ahead, so that no worker waits."""
+    """The chunks with their audits, in order; chunks are read ahead to keep all workers busy."""
     if processes < 2:
         for chunk in chunks:
             yield chunk, auditor.audit([pair.source for pair in chunk], [pair.target for pair in chunk])
         return
-    # Forked workers share the checker's memory. Libraries of macOS crash after a fork, and Windows has none.
+    # Forked workers share the checker's memory. On macOS, system libraries crash after a fork; Windows has no fork.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     waiting: deque[tuple[list[Pair], Future[ChunkAudit]]] = deque()
     with ProcessPoolExecutor(processes, context, _start_worker, (auditor,)) as pool:
@@ -197,7 +196,6 @@ def _audit_chunks(
 
 
 def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """Add the audit of the next chunk to the result."""
     _flag_repetitions(chunk_audit, seen)
     broken = chunk_audit.broken
     for rule, bit in BITS.items():
@@ -215,12 +213,8 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
         for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
             lines = [origin.line for origin in origins]
             begin, previous = lines[0], result.stretches[-1] if result.stretches else None
-            if previous and previous == (
-                file,
-                previous.first,
-                begin - 1,
-                offset,
-            ):  # the stretch goes on in the next chunk
+            # A stretch that crosses a chunk boundary arrives in two parts.
+            if previous and previous == (file, previous.first, begin - 1, offset):
                 begin = result.stretches.pop().first
             result.stretches.append(Misaligned(file, begin, lines[-1], offset))
     verdicts = _verdicts(chunk_audit)
@@ -234,7 +228,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     offsets = chunk_audit.partners - np.arange(len(broken))
     verdicts = np.zeros(len(broken), VERDICT)
-    # The list of removed pairs shows a pair as it stands in the corpus, so it names a rule that this pair breaks.
+    # Removed pairs are listed as they stand in the corpus, so their rule must be one that the original pair breaks.
     reasons = np.where(offsets, broken, remaining)
     for number, bit in reversed(list(enumerate(BITS.values(), 1))):
         verdicts["rule"][reasons & bit > 0] = number
@@ -246,7 +240,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
 
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """As in `clean`, only among pairs without another fault: a good pair is no repetition of a bad one."""
+    """Flag repetitions among pairs without other faults: a good pair must not be dropped for repeating a faulty one."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
@@ -259,5 +253,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """The lengths that these shares of the texts don't exceed; counts: texts by length."""
+    """The quantiles of text lengths at the given shares; counts: the number of texts of each length."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

@@ -1,4 +1,4 @@
-"""The audit of one chunk of a corpus by itself: broken rules, realigned pairs, counts. Worker processes run it."""
+"""Audits one chunk of a corpus, in a worker process: finds broken rules, repairs pairs, counts characters and words."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -14,30 +14,30 @@ from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
 
-MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted as if they had as many
+MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with this length
 
 
 class ChunkAudit(NamedTuple):
-    """The findings of one chunk, by row or by side."""
+    """The findings about one chunk: arrays have an entry for each pair, lists of arrays have an array for each side."""
 
-    broken: Flags  # rules that the pairs break as they stand
-    remaining: Flags  # rules that they break after the best repair, with the targets of `partners`
+    broken: Flags  # rules that each pair breaks as it stands
+    remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`
     partners: Ints  # the row of the target that belongs to each source
-    hashes: tuple[Bits64, Bits64]  # exact, and without case, punctuation and digits
-    characters: list[Ints]  # counts by code point, of each side
-    lengths: list[Ints]  # characters of each text, of each side
-    words: list[Ints]
-    shifts: list[Shift]  # where the sides are misaligned
+    hashes: tuple[Bits64, Bits64]  # of the whole texts, and of the texts without case, punctuation and digits
+    characters: list[Ints]  # count of each code point
+    lengths: list[Ints]  # characters of each text
+    words: list[Ints]  # words of each text
+    shifts: list[Shift]  # the misaligned stretches
 
 
 class ChunkAuditor(NamedTuple):
     """Audits chunks with the rules of `checker`."""
 
     checker: Checker
-    common: tuple[frozenset[str], frozenset[str]]  # common characters of each side, by which Windows-1252 is recognised
+    common: tuple[frozenset[str], frozenset[str]]  # each side's common characters, which reveal text in Windows-1252
 
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
-        """Check the pairs, and try to repair those that are misaligned or not UTF-8."""
+        """Check the pairs, and try to repair misaligned pairs and text that is not UTF-8."""
         checker, sides = self.checker, PairBatch(sources, targets)
         undecoded, lost = np.union1d(*(side.undecoded for side in sides.columns)), np.empty(0, dtype=np.int64)
         if len(undecoded):
@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """The texts without lone surrogates, and the rows that lost characters by it."""
+    """Replace the undecoded bytes in `rows`; returns the texts, and the rows where characters were lost."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
@@ -82,7 +82,7 @@ def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> 
 def _realigned(
     checker: Checker, sides: PairBatch, shifts: Sequence[Shift], remaining: Flags, lost: Ints
 ) -> tuple[Ints, PairBatch]:
-    """Each source with its own target where that is known; writes the rules that such a pair breaks to `remaining`."""
+    """Pair each source with its correct target if known; write the rules that the new pairs break to `remaining`."""
     partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1
@@ -101,5 +101,4 @@ def _word_counts(texts: Iterable[str]) -> Ints:
 
 
 def _character_counts(text: str) -> Ints:
-    """How often each code point occurs."""
     return np.bincount(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"))

@@ -1,4 +1,4 @@
-"""Checks of a model folder, an export or a prepared corpus: damaged files, engines, export formats."""
+"""Checks a model folder, an export or a prepared corpus for damage, and lists engines and export formats."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -31,23 +31,23 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
-        yield from _files(folder, f"use another copy, or train again with another folder than {folder}")
+        yield from _files(folder, f"use another copy, or train again into a folder other than {folder}")
     else:
-        yield Fact("state", "lacking", "not finished", "to resume, run the command of this training again")
+        yield Fact("state", "lacking", "not finished", "to resume, run the training command again")
     for path in whole:
-        yield from _files(path, f"rm -r {quote(str(path))} (the previous checkpoint is used then)", brief=True)
+        yield from _files(path, f"rm -r {quote(str(path))} (training then uses the previous checkpoint)", brief=True)
     if (folder / model_folder.DATA).is_dir():
-        yield from _files(folder / model_folder.DATA, "use another copy; only resuming needs it", brief=True)
+        yield from _files(folder / model_folder.DATA, "use another copy, or train without resuming", brief=True)
     for aside in sorted(folder.rglob(f".*{ASIDE}*")):
         if aside.suffix != LOCK:
             yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
-        yield Fact("checkpoints", "lacking", "none", "to start, run the command of this training again")
+        yield Fact("checkpoints", "lacking", "none", "to start, run the training command again")
     yield from _engines(folder, config, finished)
 
 
 def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
-    """The damaged files by size and SHA-256, or the number of files if none is damaged."""
+    """Compare the files with the manifest: yield the damaged files, or one fact if no file is damaged."""
     try:
         manifest = read_manifest(folder)
     except UserError as error:
@@ -61,9 +61,9 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
         elif path.stat().st_size != entry.size:
             says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
         elif digest(path) != entry.sha256:
-            says = "has another content than when it was written (SHA-256)"
+            says = "has changed since it was written (its SHA-256 differs)"
         if says and name == model_folder.CARD and path.is_file():
-            yield Fact(name, "good", "edited since")  # people may edit it
+            yield Fact(name, "good", "edited since")  # users may edit the model card
         elif says:
             all_whole = False
             yield Fact(str(path) if brief else name, "damaged", says, mend)
@@ -73,13 +73,13 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
-    """The engines that can run the model, and the formats that it can be exported to."""
+    """Whether CTranslate2 can run the model, and the model's export formats."""
     if refusal := refuse("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't run it: {refusal.reason}; torch is used")
+        yield Fact("fast engine", "good", f"CTranslate2 can't run this model: {refusal.reason}; torch is used")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
-        yield Fact("fast engine", "lacking", "CTranslate2 could run it, but is not installed", mend)
+        yield Fact("fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend)
     else:
-        yield Fact("fast engine", "good", "CTranslate2 can run it")
+        yield Fact("fast engine", "good", "CTranslate2 can run this model")
     if finished:
         yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")

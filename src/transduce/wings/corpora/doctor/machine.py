@@ -1,4 +1,4 @@
-"""Checks of this machine for training and serving."""
+"""Checks whether this machine is ready for training and serving."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ from transduce.system.machine import cores
 
 GIB = 1 << 30
 MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
-MIN_DISK_BYTES = 5 * GIB  # to keep its checkpoints
+MIN_DISK_BYTES = 5 * GIB  # for the checkpoints of a base model
 EXTRA_PURPOSES = {
     "doctor": "language identification",
     "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
@@ -29,7 +29,7 @@ EXTRA_PURPOSES = {
 
 
 class Fact(NamedTuple):
-    """A checked property of a machine or a folder, and the command or advice that improves it, if any."""
+    """A checked property of a machine or a folder; `mend` is a command or advice that repairs a fault."""
 
     what: str
     state: Literal["good", "lacking", "damaged"]
@@ -41,12 +41,12 @@ def machine_facts(folder: Path) -> Iterator[Fact]:
     """The facts about this machine; folder: a folder on the disk to check."""
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
-    yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads may be used")
+    yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads are available")
     if total := _memory_bytes():
         mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
         yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
     free = shutil.disk_usage(folder).free
-    mend = "free some space, or write elsewhere" if free < MIN_DISK_BYTES else ""
+    mend = "free some space, or write to another disk" if free < MIN_DISK_BYTES else ""
     yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
     yield from _extras()
 
@@ -61,15 +61,15 @@ def _torch() -> Iterator[Fact]:
             memory = f"{properties.total_memory / GIB:,.0f} GiB"
             yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
     elif any(Path("/dev").glob("nvidia[0-9]*")):
-        why = "was built without CUDA" if torch.version.cuda is None else f"has CUDA {torch.version.cuda}"
-        mend = "install the torch for your driver (see nvidia-smi) from https://pytorch.org/get-started/locally/"
-        yield Fact("GPU", "lacking", f"there is one, but torch can't use it: it {why}", mend)
+        why = "was built without CUDA" if torch.version.cuda is None else f"was built for CUDA {torch.version.cuda}"
+        mend = "install the build of torch for your driver (see nvidia-smi): https://pytorch.org/get-started/locally/"
+        yield Fact("GPU", "lacking", f"this machine has a GPU, but torch can't use it: torch {why}", mend)
     else:
         yield Fact("GPU", "good", "none; small models train on the CPU")
 
 
 def _memory_bytes() -> int:
-    """The memory of the machine, or the limit of its container; 0: unknown."""
+    """The memory of this machine, or the limit of its container if that is lower; 0: unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -80,7 +80,7 @@ def _memory_bytes() -> int:
 
 
 def _extras() -> Iterator[Fact]:
-    """The optional packages, as the installed package declares them."""
+    """The optional dependencies, as the metadata of the installed transduce package lists them."""
     requirements = [Requirement(text) for text in metadata.requires("transduce") or []]
     for extra, purpose in EXTRA_PURPOSES.items():
         wanted = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
@@ -92,10 +92,10 @@ def _extras() -> Iterator[Fact]:
 
 
 def _complaint(requirement: Requirement) -> str:
-    """Why a package can't be used; "" if it can."""
+    """Why the installed packages don't meet a requirement; "" if they do."""
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return f"{requirement.name} is missing"
     is_good = requirement.name == "transduce" or requirement.specifier.contains(version, prereleases=True)
-    return "" if is_good else f"{requirement.name} is {version}, but must be {requirement.specifier}"
+    return "" if is_good else f"{requirement.name} {version} is installed, but must be {requirement.specifier}"

@@ -1,4 +1,4 @@
-"""A corpus without its faulty pairs, in the format it has, with lists of removed and repaired pairs."""
+"""Yields the lines of a corpus without its faulty pairs, and lists of the removed and the repaired pairs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,44 +13,44 @@ from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.rules.misalignment import at_offsets
 
-LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair a line
+LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair per line
 
 
 def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise UserError unless the outputs have the format of the corpus or are one file of JSON lines."""
+    """Raise UserError unless the outputs have the format of the corpus or are a single .jsonl file."""
     forms = [suffixes(file)[0] for file in files]
     if len(outputs) == 1 and suffixes(outputs[0])[0] == ".jsonl":
         return
     if are_line_aligned(files):
         if len(outputs) != 2:
-            raise UserError("Name two files for a corpus of two files, or one whose name ends in .jsonl.", option="fix")
+            raise UserError("The corpus is two files. Name two files, or one whose name ends in .jsonl.", option="fix")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
         wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
         raise UserError(f"Name one file whose name ends in {wanted}.", option="fix")
 
 
 class RepairedCorpus:
-    """A corpus read again, with the verdicts of its audit applied."""
+    """A corpus that is read again, with the verdicts of its audit applied to its pairs."""
 
     def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
         self._files, self._languages, self._audit = files, languages, audit
 
     def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
-        """All pairs, each with the target that belongs to it, and their verdicts."""
+        """Every pair with its verdict; a realigned pair has its new target."""
         sources, targets = tee(read_pairs(self._files, self._languages, lenient=True))
         partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
         for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
             if pair is None or other is None or verdict is None:
-                raise UserError(f"{' or '.join(self._files)} changed during the check. Run it again.")
+                raise UserError(f"{' or '.join(self._files)} changed during the check. Run the check again.")
             decode = readable if verdict.rule else as_windows
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
     def side(self, side: int) -> Iterator[str]:
-        """The texts of one side of the kept pairs."""
+        """The kept texts of one side; side: 0 for the source, 1 for the target."""
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The kept lines of one bilingual file, with their other columns."""
+        """The kept lines of a bilingual file, including columns and keys other than source and target."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:
@@ -69,13 +69,13 @@ class RepairedCorpus:
                 yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
 
     def left_out(self) -> Iterator[str]:
-        """The removed pairs as JSON lines: rule, file, line, texts."""
+        """The removed pairs as JSON lines with rule, file, line, source and target."""
         for pair, verdict in self._pairs():
             if verdict.rule:
                 yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
 
     def repaired(self) -> Iterator[str]:
-        """The repaired pairs as JSON lines; offset: how many lines further down the target was."""
+        """The repaired pairs as JSON lines; the key offset: how many lines below its source the target stood."""
         for pair, verdict in self._pairs():
             if verdict.repaired:
                 yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)

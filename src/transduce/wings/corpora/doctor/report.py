@@ -11,19 +11,19 @@ from transduce.wings.corpora.doctor.audit import Audit, Finding, Misaligned, qua
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, Ints
 from transduce.wings.inspection.page import document, section, shown
 
-EXAMPLES_ON_PAGE = 5  # of each rule
-LINES_ON_PAGE = 40  # line numbers of each rule
+EXAMPLES_ON_PAGE = 5  # per rule
+LINES_ON_PAGE = 40  # line numbers per rule
 RARE_ON_PAGE = 60  # characters
 HISTOGRAM_BARS = 48
-CHART_WIDTH, CHART_HEIGHT = 600, 150  # in units of the drawing
+CHART_WIDTH, CHART_HEIGHT = 600, 150  # in SVG units
 
 
 def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
-    """The page of a corpus; uncovered: characters without a piece of their own, and how often they occur."""
+    """The HTML report about a corpus; uncovered: characters without a vocabulary piece of their own, with counts."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     share, findings = audit.faulty / audit.pairs, audit.findings()
     summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
-    summary += f"; {audit.repaired:,} of these can be repaired." if audit.repaired else "."
+    summary += f"; {audit.repaired:,} faulty pairs can be repaired." if audit.repaired else "."
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
         f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>' if audit.stopped else "",
@@ -38,7 +38,6 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
 
 
 def _rules(findings: Sequence[Finding], pairs: int) -> str:
-    """A bar for every rule."""
     if not findings:
         return "<p>No faults.</p>"
     largest = max(finding.number for finding in findings)
@@ -58,7 +57,7 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
 
 
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
-    """Up to `limit` line numbers of its pairs from the place `first`; with the files if there are several."""
+    """Up to `limit` line numbers of a finding from index `first` on, with file names if there are several files."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
         f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
@@ -68,7 +67,7 @@ def line_numbers(finding: Finding, first: int, limit: int) -> str:
 
 
 def length_rows(audit: Audit) -> list[tuple[str, ...]]:
-    """A table of length quantiles of each side, in characters and in words."""
+    """A table of each side's length quantiles, in characters and in words; the first row has the column names."""
     rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
     for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):
@@ -80,7 +79,6 @@ def length_rows(audit: Audit) -> list[tuple[str, ...]]:
 
 
 def _finding(finding: Finding) -> str:
-    """Examples, and the line numbers of the others."""
     rows = "\n".join(
         f'<tr><td class="place">{shown(pair.origin.file)}<br>line {pair.origin.line:,}</td>'
         f'<td dir="auto">{_text(pair.source)}</td><td dir="auto">{_text(pair.target)}</td></tr>'
@@ -97,7 +95,6 @@ def _text(text: str) -> str:
 
 
 def _lengths(audit: Audit) -> str:
-    """Histograms of both sides, one above the other, and the table of quantiles."""
     headings, *quantile_rows = length_rows(audit)
     head = f"<tr>{''.join(f'<th>{heading}</th>' for heading in headings)}</tr>"
     rows = [
@@ -105,8 +102,8 @@ def _lengths(audit: Audit) -> str:
         for name, *values in quantile_rows
     ]
     return (
-        f"<figure>{_histogram(audit.lengths)}<figcaption>Pairs by characters: the source above the line, the "
-        f'target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead>'
+        f"<figure>{_histogram(audit.lengths)}<figcaption>Number of texts by length in characters: source "
+        f'above the line, target below.</figcaption></figure>\n<table class="lengths"><thead>{head}</thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -144,7 +141,7 @@ def _characters(audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
     different = [int(np.count_nonzero(side)) for side in audit.characters]
     said = f"{different[0]:,} different characters in the source, {different[1]:,} in the target."
     if uncovered:
-        said += f" {len(uncovered):,} have no piece of their own, because they are rare or missing from the vocabulary:"
+        said += f" {len(uncovered):,} are rare or missing from the vocabulary, so they have no piece of their own:"
     items = "".join(_character(character, count) for character, count in uncovered[:RARE_ON_PAGE])
     more = " …" if len(uncovered) > RARE_ON_PAGE else ""
     return f'<p>{said}</p><p class="characters">{items}{more}</p>'

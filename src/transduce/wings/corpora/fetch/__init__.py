@@ -1,1 +1,1 @@
-"""Known corpora by name: download, verify, unpack."""
+"""`transduce fetch`: download, verify and unpack known corpora by name."""

@@ -1,7 +1,6 @@
-"""Members of an archive as streams, with a limit on their size.
+"""Reads members of an archive as streams, up to a size limit.
 
-Members are read by name, one after the other, and never unpacked under a name from the archive. So a path out of the
-folder, a link or a device has no effect: a member that is wanted must be a plain file, and the others are skipped.
+No member's name becomes a path, so `../` is harmless. Wanted links and devices are refused, other members skipped.
 """
 
 import bz2
@@ -19,21 +18,21 @@ from typing import IO, Any, cast
 
 from transduce.system.errors import UserError
 
-MAX_EXPANSION = 100  # times the size of an archive; text is rarely compressed to less than a fiftieth
-MIN_LIMIT_BYTES = 1 << 24  # a small archive may always become so large
+MAX_EXPANSION = 100  # times the size of an archive; text rarely compresses to less than a fiftieth
+MIN_LIMIT_BYTES = 1 << 24  # archives of any size may unpack to this size
 MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
-ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second is an empty archive
+ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second one starts an empty archive
 DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises UserError beyond the limit for this archive."""
+    """A stream that raises UserError once it has yielded more bytes than the limit of its archive."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
         self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
-        self.headers: int | None = None  # bytes of headers still allowed, while headers are read
+        self.headers: int | None = None  # bytes of headers that may still come; None: no header is being read
 
     def readable(self) -> bool:
         return True
@@ -50,10 +49,10 @@ class _Limited(io.RawIOBase):
 
 
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """The wanted members in the archive's order, decompressed; read each before the next.
+    """Yield the names and decompressed streams of the wanted members, in the archive's order. Call inside `readable`.
 
-    The member "" is the whole file, which then is no archive. Use it inside `readable`. Raises UserError for a member
-    that is no plain file, is duplicated or missing.
+    Read each stream before taking the next one. The member "" is the whole file. Raises UserError if a wanted member is
+    missing, duplicated, a link or a device.
     """
     if "" in wanted:
         with path.open("rb") as file:
@@ -62,18 +61,18 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
     missing = set(wanted)
     for name, stream in (_zip_members if _is_zip(path) else _tar_members)(path, wanted):
         if name not in missing:
-            raise UserError(f"{path} holds {name} twice.")
+            raise UserError(f"{path} is refused: it contains {name} twice.")
         if stream is None:
             raise UserError(f"{path} is refused: {name} is a link or a device, not a file.")
         missing.remove(name)
-        member = _plain(stream, path)  # a name, because the stream closes when nothing refers to it
+        member = _plain(stream, path)  # the variable keeps the stream open: without a reference, it would be closed
         yield name, member
     if missing:
         raise UserError(f"{path} doesn't hold {', '.join(sorted(missing))}; is the table out of date?")
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The first `limit` bytes of those wanted members that a zip archive has."""
+    """The first `limit` bytes of each wanted member that a zip archive has, by name; empty for other archives."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
@@ -81,7 +80,7 @@ def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[st
 
 
 def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """The wanted members; None for one that is no plain file."""
+    """The names and streams of the wanted members of a zip archive; the stream is None for a link."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.filename in wanted:
@@ -91,24 +90,24 @@ def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
 
 
 def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """The same, in one pass from front to end; skipped members count towards the limit as well."""
+    """The names and streams of the wanted members of a tar archive; the stream is None for a link or a device."""
     with path.open("rb") as file:
-        raw = _Limited(_decompressed(file), path)
-        raw.headers = MAX_HEADER_BYTES  # the first member's are read when the archive is opened
+        raw = _Limited(_decompressed(file), path)  # skipped members, too, count towards the limit
+        raw.headers = MAX_HEADER_BYTES  # opening the archive reads the first member's headers
         content = cast(IO[bytes], io.BufferedReader(raw, tarfile.RECORDSIZE))
         with tarfile.open(fileobj=content, mode="r|") as archive:
             while entry := archive.next():
                 raw.headers = None
-                archive.members = []  # type: ignore[attr-defined]  # tarfile would keep them all
+                archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all entries in memory
                 stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
                 if entry.name in wanted:
                     yield entry.name, stream
                 while stream and stream.read(1 << 16):
-                    pass  # so that only headers are left before the next member
+                    pass  # read to the end of the member: only headers separate it from the next member
                 raw.headers = MAX_HEADER_BYTES
             raw.headers = None
         while content.read(1 << 16):
-            pass  # the checksum of the compressed data comes after the last member
+            pass  # read to the end, where the checksum of the compressed data is verified
 
 
 def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
@@ -116,7 +115,7 @@ def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
 
 
 def _decompressed(stream: IO[bytes]) -> IO[bytes]:
-    """The content without the compression that its first bytes show."""
+    """The decompressed stream; its first bytes show how it is compressed, if at all."""
     buffered = io.BufferedReader(cast(io.RawIOBase, stream), 1 << 16)
     start = buffered.peek(10)
     if start.startswith(b"\x1f\x8b"):
@@ -135,10 +134,10 @@ def _is_zip(path: Path) -> bool:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError if the archive that is read inside the block is damaged."""
+    """Raise UserError if an archive that is read inside the `with` block is damaged."""
     try:
         yield
     except (*DAMAGE_ERRORS, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in a zip
-            raise  # an error of the disk
-        raise UserError(f"{path} is damaged or no archive ({error}). Remove it, and it is fetched again.") from error
+            raise  # a disk error
+        raise UserError(f"{path} is damaged or not an archive ({error}). Remove it to fetch it again.") from error

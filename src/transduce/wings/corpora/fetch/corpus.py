@@ -1,8 +1,8 @@
-"""Fetching a corpus: downloads, then aligned text files with their sources, all or nothing.
+"""Fetches a corpus: downloads its files and writes aligned texts to a folder that appears only when it is complete.
 
 OUT/train.en, train.de, valid.en …   one sentence a line; line i of one file is the translation of line i of the other
-OUT/SOURCE.md, source.json           addresses, licence and changes: for people, for programs
-OUT/manifest.json                    sizes and SHA-256 of these files
+OUT/SOURCE.md, source.json           addresses, licence and order of the parts, for people and for programs
+OUT/manifest.json                    size and SHA-256 of each file above
 OUT.downloads/                       the downloads, until OUT is complete
 """
 
@@ -23,11 +23,11 @@ from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
-MAX_NOTE_BYTES = 1 << 20  # of a licence
+MAX_NOTE_BYTES = 1 << 20  # of a licence or README
 
 
 class Fetched(NamedTuple):
-    """A fetched corpus; pairs by split."""
+    """A fetched corpus; `pairs` has the number of pairs of each split."""
 
     folder: Path
     languages: tuple[str, str]
@@ -41,7 +41,7 @@ class Fetched(NamedTuple):
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """The corpus in `out`, verified; None if there is nothing. Raises UserError if there is something else."""
+    """The corpus in `out`, verified; None if `out` does not exist. Raises UserError if `out` holds anything else."""
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
@@ -51,7 +51,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
             raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
         return None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out}, and it is fetched again.") from None
+        raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out} to fetch the corpus again.") from None
     if corpus != name:
         raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
     verify(out)
@@ -60,21 +60,18 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
 
 
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
-    """Download a corpus and write it to the folder `out`, all or nothing.
-
-    kept: a folder whose downloads are used, and that keeps the new ones.
-    """
+    """Download a corpus and write the folder `out` atomically; kept: a folder that keeps downloads for reuse."""
     folder = kept or _downloads(out)
     urls = {file_name(file.url): file.url for file in corpus.downloads()}
     for file in corpus.downloads():
         if (other := urls[file_name(file.url)]) != file.url:
-            raise UserError(f"{file.url} and {other} would be the same file in {folder}. Fetch them one at a time.")
+            raise UserError(f"{file.url} and {other} share a file name in {folder}. Move one URL to another corpus.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder} can't be written: {error.strerror}; choose another place.") from error
-    with file_lock(folder / LOCK, f"Another transduce is downloading to {folder}; wait for it."):
-        fetched = already_fetched(corpus.name, out)  # by another process that has just finished
+        raise UserError(f"{folder} can't be written: {error.strerror}. Choose another folder.") from error
+    with file_lock(folder / LOCK, f"Another transduce is downloading to {folder}. Wait until it ends."):
+        fetched = already_fetched(corpus.name, out)  # another process may just have finished
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
             _clear(out)
@@ -90,7 +87,7 @@ def _downloads(out: Path) -> Path:
 
 
 def _clear(out: Path) -> None:
-    """Remove leftovers of killed processes, and the downloads of a complete `out`, unless a process uses them."""
+    """Remove leftovers of killed processes and, if `out` is complete, its downloads, unless a process uses them."""
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
@@ -99,7 +96,7 @@ def _clear(out: Path) -> None:
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
-    """Unpack every side of every part to a file of its own, in the archives' order, then join the parts of a split."""
+    """Unpack each side of each part to its own file, in the archives' order, then join the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
     formats = {side: part.format for part in parts for side in part.sides}
     staged = {side: folder / f".{number}" for number, side in enumerate(formats)}
@@ -128,17 +125,14 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
 def _check_aligned(part: Part, source: Written, target: Written) -> None:
     names = [side.member or side.download.url for side in part.sides]
     if source.lines != target.lines:
-        raise UserError(
-            f"{names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}: they are not aligned."
-        )
+        raise UserError(f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.")
     if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
     if not source.lines:
-        raise UserError(f"{names[0]} has no text; is its format in the table right?")
+        raise UserError(f"{names[0]} has no text. Is its format in the table right?")
 
 
 def _append(whole: Path, part: Path) -> None:
-    """Move the text of a part to the end of a split."""
     if not whole.exists():
         part.rename(whole)
         return
@@ -148,7 +142,7 @@ def _append(whole: Path, part: Path) -> None:
 
 
 def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
-    """Keep the licences in the archives; notes of the same name are joined."""
+    """Copy notes, such as licences, from the archives; notes with the same name are joined."""
     for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
         for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
             with (folder / Path(name).name).open("ab") as note:
@@ -156,7 +150,6 @@ def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -
 
 
 def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
-    """Write the origin of the corpus, for programs and for people."""
     downloads = [
         {"url": file.url, "bytes": path.stat().st_size, "sha256": digest(path), "expected": file.checksum}
         for file, path in paths.items()
@@ -168,16 +161,12 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
     (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
     lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
     lines += [f"{name}: {value}" for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite)) if value]
-    lines += [
-        "",
-        f"Fetched as `{corpus.name}` on {today}. Taken out of archives and mark-up, and joined in this order:",
-        "",
-    ]
+    lines += ["", f"Fetched as `{corpus.name}` on {today}. The text of these parts was joined in this order:", ""]
     for split, parts in corpus.splits.items():
         names = ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
         lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")
     lines += ["", "From:", ""]
     lines += [f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads]
     if fetched.repaired:
-        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8; these are U+FFFD now."]
+        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8, which were replaced by U+FFFD."]
     (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,9 +1,7 @@
-"""Resumable, verified, atomic download of one file.
+"""Resumable, verified, atomic download of one file, through the proxies of the environment (https_proxy, no_proxy).
 
-    www.example.org_a_corpus.tgz              the file, complete and with the right checksum
-    www.example.org_a_corpus.tgz.3f9c….part   its beginning; 3f9c… stands for the version of the file on the server
-
-Proxies are those of the environment (https_proxy, no_proxy).
+www.example.org_a_corpus.tgz              the complete file, with the right checksum
+www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far; 3f9c… identifies the version on the server
 """
 
 import hashlib
@@ -27,16 +25,16 @@ from transduce.system.errors import UserError
 from transduce.system.files import digest, write_error
 from transduce.wings.corpora.fetch.table import Download
 
-TIMEOUT_SECONDS = 30.0  # without a byte
-MAX_FAILURES = 6  # consecutive, without progress
+TIMEOUT_SECONDS = 30.0  # without receiving a byte
+MAX_FAILURES = 6  # consecutive attempts without progress
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
-QUIET_SECONDS = 1.0  # before progress is shown
+QUIET_SECONDS = 1.0  # of a download, before progress is shown
 NETWORK_BLOCK_BYTES = 1 << 18
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
-MAX_NAME_LENGTH = 200  # most file systems allow 255, with the suffix
-UNKNOWN_VERSION = ".unknown.part"  # a partial file that can't be continued
+MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
+UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
 PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
 HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
@@ -44,9 +42,9 @@ Answer = TypeVar("Answer")
 
 
 def download(wanted: Download, folder: Path) -> Path:
-    """Download a file to `folder`, unless it is there; a partial file is continued.
+    """Download a file to `folder`, or resume a partial download. A file that is already complete is only verified.
 
-    Raises UserError if it can't be downloaded, or if its checksum is wrong; then it is removed.
+    Raises UserError if the download fails or the checksum is wrong. A file with a wrong checksum is removed.
     """
     path = folder / file_name(wanted.url)
     if path.exists():
@@ -59,7 +57,7 @@ def download(wanted: Download, folder: Path) -> Path:
 
 
 def read_address(url: str) -> bytes:
-    """A short answer in memory; raises UserError if there is none."""
+    """The content of an address, up to MAX_ANSWER_BYTES, in memory; raises UserError if the request fails."""
 
     def attempt() -> bytes:
         with _open(urllib.request.Request(url, headers=HEADERS)) as answer:
@@ -69,14 +67,14 @@ def read_address(url: str) -> bytes:
 
 
 def file_name(url: str) -> str:
-    """The address as a name that every file system allows."""
+    """The file name for a download from `url`, valid on every file system."""
     address = urlsplit(url)
     name = f"{address.netloc}{address.path}" + (f"?{address.query}" if address.query else "")
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-MAX_NAME_LENGTH:].lstrip(".")
 
 
 def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
-    """Repeat an attempt after transient failures; raises UserError for others, and after too many without progress."""
+    """Repeat an attempt after transient failures; raises UserError for a permanent failure or after MAX_FAILURES."""
     failures = 0
     while True:
         before, wait = progress(), 0.0
@@ -84,33 +82,29 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
             return attempt()
         except urllib.error.HTTPError as error:
             with error:
-                reason = " ".join(f"it answers {error.code} {error.reason}".split())
+                reason = " ".join(f"the server answers {error.code} {error.reason}".split())
                 seconds = error.headers.get("Retry-After", "") if error.headers else ""
             if error.code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
             wait = float(seconds) if seconds.isdecimal() else 0.0
-        except (ValueError, http.client.InvalidURL) as error:  # of this address, or of one that it redirects to
+        except (ValueError, http.client.InvalidURL) as error:  # this address is invalid, or one that it redirects to
             raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
-                raise UserError(
-                    f"{url} can't be fetched: its certificate is invalid ({cause.verify_message})."
-                ) from None
-            silent = f"nothing came for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
+                raise UserError(f"{url} can't be fetched: invalid certificate ({cause.verify_message}).") from None
+            silent = f"no data arrived for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
             reason = silent or str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
         failures = 0 if progress() > before else failures + 1
         if failures >= MAX_FAILURES:
-            raise UserError(
-                f"{url} can't be fetched: {reason}, {failures} times. Run the same command later to resume."
-            )
+            raise UserError(f"{url} can't be fetched: {reason}, {failures} times. Repeat the command later to resume.")
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
-        log(f"{url}: {reason}; again in {wait:,.0f} s")
+        log(f"{url}: {reason}; trying again in {wait:,.0f} s")
         time.sleep(wait)
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
-    """Ask for the missing bytes and write them; returns the partial file when it is complete."""
+    """Request the missing bytes and append them to the partial file; returns this file once it is complete."""
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
     request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
@@ -123,32 +117,32 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
             if error.headers.get("Content-Range", "") == f"bytes */{size}":
                 return part
         part.unlink()
-        raise ConnectionError("the file has changed; it is fetched again") from None
+        raise ConnectionError("the file on the server has changed; the download starts over") from None
     with answer:
         offset, total = _range(answer)
         version = path.with_name(path.name + _suffix(wanted, answer, total))
         if offset and (offset, version) != (size, part):
             part.unlink()
-            raise ConnectionError("the file has changed; it is fetched again")
+            raise ConnectionError("the file on the server has changed; the download starts over")
         needed, free = total - _size(part), shutil.disk_usage(path.parent).free
         if needed > free:
-            raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free; make room.")
+            raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free. Make room.")
         with _disk(version):
             if not offset:
                 part.unlink(missing_ok=True)
-            file = version.open("ab", buffering=0)  # unbuffered: whatever has arrived is kept
+            file = version.open("ab", buffering=0)  # unbuffered: a killed process loses no block
         with file:
             _receive(answer, file, version, offset, total, display)
     return version
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Write the bytes from `offset` on; raises ConnectionError if they end before or after `total`."""
+    """Write an answer that begins at `offset`; raises ConnectionError unless it ends at `total` (0: unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
             written = file.write(block)
-            while written < len(block):  # on a disk that is nearly full
+            while written < len(block):  # a nearly full disk may take only part of a block
                 written += file.write(block[written:])
         done += len(block)
         if (seconds := time.monotonic() - began) > QUIET_SECONDS:
@@ -161,7 +155,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
 
 @contextmanager
 def _disk(path: Path) -> Iterator[None]:
-    """Tell errors of the disk from those of the network, which may pass."""
+    """Turn errors of the disk into UserError: unlike network errors, they are not retried."""
     try:
         yield
     except OSError as error:
@@ -169,13 +163,13 @@ def _disk(path: Path) -> Iterator[None]:
 
 
 def _partial(path: Path) -> Path:
-    """The partial file of a download, or a name for one."""
+    """The partial file of a download, or the path of a new one."""
     parts = (each for each in path.parent.iterdir() if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name)))
     return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
 
 
 def _suffix(wanted: Download, answer: Any, total: int) -> str:
-    """The end of the partial file's name: a digest of the server's mark of this version."""
+    """The end of the partial file's name: a digest of the ETag or date by which the server identifies the version."""
     tag = answer.headers.get("ETag", "")
     mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
     if not mark and not wanted.checksum:
@@ -188,35 +182,35 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The offset of the answer in the file, and the length of the file (0: unknown)."""
+    """The position in the file at which the answer begins, and the length of the file (0: unknown)."""
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
     match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", answer.headers.get("Content-Range", ""))
     if not match:
-        raise ConnectionError("it doesn't say which part of the file it sends")
+        raise ConnectionError("the server doesn't say which part of the file it sends")
     return int(match[1]), int(match[2]) + 1 if match[3] == "*" else int(match[3])
 
 
 def _check(wanted: Download, path: Path) -> None:
-    """Raise UserError, and remove the file, if its checksum is wrong."""
+    """Remove the file and raise UserError if its checksum is wrong."""
     algorithm, _, expected = wanted.checksum.partition(":")
     if not expected or (actual := digest(path, algorithm)) == expected:
         return
     with path.open("rb") as file:
         content = file.read(256).lstrip().lower()
-    size, hint = path.stat().st_size, "fetch it again, or check what has changed."
+    size, hint = path.stat().st_size, "fetch it again, or correct the table."
     if content.startswith((b"<!doctype html", b"<html")):
         hint = "it is a web page: does a proxy ask for a login?"
     path.unlink()
     raise UserError(
-        f"{wanted.url} is not the file of the table: its {algorithm} is {actual} instead of {expected} "
+        f"{wanted.url} is not the file that the table describes: its {algorithm} is {actual} instead of {expected} "
         f"({size:,} bytes, removed); {hint}"
     )
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Redirects to other hosts, but not from https to http."""
+    """Follows redirects to other hosts, but not from https to http."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("https", "http")
@@ -226,5 +220,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """The answer of a server. Only http and https are spoken: the table and `_Redirects` allow no other addresses."""
+    """Send a request; returns the answer. The table and `_Redirects` allow only http and https addresses."""
     return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)

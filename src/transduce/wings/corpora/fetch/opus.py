@@ -1,4 +1,4 @@
-"""The catalogue of OPUS: the newest version of a corpus, and the order of its two languages."""
+"""Looks up a corpus in the catalogue of OPUS: its newest version, and the order of the languages in file names."""
 
 import json
 
@@ -10,7 +10,7 @@ KIB = 1024  # bytes; the unit of sizes in the catalogue
 
 
 def look_up(entry: Entry, request: Request) -> Request:
-    """The request for the newest version; raises UserError if there is none."""
+    """The request, completed with the newest version; raises UserError if the catalogue lists none or can't be read."""
     source, target = request.languages
     url = entry.catalogue.format_map(request.placeholders() | {"version": "latest"})
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"
@@ -25,8 +25,7 @@ def look_up(entry: Entry, request: Request) -> Request:
                 size = int(row.get("size") or 0) * KIB
                 return request._replace(version=str(row["version"]), stored=(first, second), size=size)
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"The answer of {url} is no catalogue. If you know the version, write {named}.") from None
+        raise UserError(f"The answer of {url} is not a catalogue. If you know the version, write {named}.") from None
     raise UserError(
-        f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Upper and lower case matter, as in "
-        "'Books' and 'zh_CN'."
+        f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."
     )

@@ -1,10 +1,9 @@
-"""The table of corpora: which files a name stands for.
+"""Reads the table of corpora: the files to download for each name.
 
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, joined in this order
 
-A request is NAME or NAME:en-de; for a collection, NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
-docs/guides/corpora.md describes all keys.
+Requests: NAME, NAME:en-de; in a collection NAME:CORPUS:en-de, NAME:CORPUS/VERSION:en-de. Keys: docs/guides/corpora.md.
 """
 
 import difflib
@@ -18,7 +17,7 @@ from transduce.system.errors import UserError
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # in braces; {language}, too, in parts
+URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # as {source}; parts may use {language}
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -47,7 +46,7 @@ class Part(NamedTuple):
     source: Side
     target: Side
     format: str
-    notes: tuple[str, ...]  # members such as licences, kept beside the text if the archive has them
+    notes: tuple[str, ...]  # members such as licences, copied if the archive has them
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -56,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A corpus ready to download; `splits` in the order of the table."""
+    """A corpus to download; `splits` has the order of the table."""
 
     name: str
     languages: tuple[str, str]
@@ -68,48 +67,48 @@ class Corpus(NamedTuple):
     splits: dict[str, tuple[Part, ...]]
 
     def downloads(self) -> list[Download]:
-        """Every file once, in order of first use."""
+        """The files to download, without repetitions, in order of first use."""
         parts = [part for split in self.splits.values() for part in split]
         return list(dict.fromkeys(side.download for part in parts for side in part.sides))
 
 
 class Request(NamedTuple):
-    """What is asked for, such as "opus:Books/v1:en-de"."""
+    """A parsed request for a corpus, such as "opus:Books/v1:en-de"."""
 
     text: str
     corpus: str
     version: str
     languages: tuple[str, str]
-    stored: tuple[str, str]  # the languages in the order of file names
-    size: int = 0  # bytes of a version in a collection; 0: unknown
+    stored: tuple[str, str]  # the languages, in their order in file names
+    size: int = 0  # bytes of the download, from a catalogue; 0: unknown
 
     def placeholders(self) -> dict[str, str]:
-        """The values of the placeholders."""
+        """The value of each placeholder in URL_PLACEHOLDERS."""
         return dict(zip(URL_PLACEHOLDERS, (*self.languages, *self.stored, self.corpus, self.version), strict=True))
 
 
 class Entry(NamedTuple):
-    """One name of the table."""
+    """A corpus or a collection of the table."""
 
     name: str
     facts: Mapping[str, Any]
     splits: Mapping[str, list[dict[str, Any]]]
     pairs: list[tuple[str, str]]  # of languages, each available in both directions; empty: any pair
-    catalogue: str  # of a collection: the address that lists its versions
+    catalogue: str  # of a collection: the address that lists its versions; otherwise ""
 
     @property
     def pattern(self) -> str:
-        """The form of a request."""
+        """The form of a request for this entry, such as "opus:CORPUS:SOURCE-TARGET"."""
         return self.name + ":CORPUS" * bool(self.catalogue) + ":SOURCE-TARGET" * (not self.pairs)
 
     @property
     def example(self) -> str:
-        """A request in full."""
+        """A complete request for this entry, such as "opus:Books:en-de"."""
         return self.name + ":Books" * bool(self.catalogue) + ":" + "-".join((*self.pairs, ("en", "de"))[0])
 
 
 def read_table(text: str, file: str) -> dict[str, Entry]:
-    """The entries of a table by name; raises UserError that names the mistake."""
+    """The entries of a table by name; raises UserError if the table has a mistake."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -118,7 +117,7 @@ def read_table(text: str, file: str) -> dict[str, Entry]:
 
 
 def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
-    """The entry of a request such as "multi30k:en-fr"; raises UserError if there is none."""
+    """Parse a request such as "multi30k:en-fr"; returns its entry and the request. Raises UserError for mistakes."""
     name, *rest = text.split(":")
     if name not in entries:
         nearest = difflib.get_close_matches(name, entries, 1)
@@ -129,20 +128,20 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     if not rest and entry.pairs:
         languages = entry.pairs[0]
     elif len(rest) != 1:
-        raise UserError(f"'{text}' doesn't say which languages. Write {entry.example}.")
+        raise UserError(f"'{text}' doesn't say which languages. Write, for example, {entry.example}.")
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
     if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
-        raise UserError(f"'{text}' doesn't say which corpus of {name}. Write {entry.example}.")
+        raise UserError(f"'{text}' doesn't say which corpus of {name}. Write, for example, {entry.example}.")
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request stands for; raises UserError if the table lacks a value for its languages."""
+    """The corpus that a request names; raises UserError if the table lacks a value or takes a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -150,13 +149,11 @@ def choose(entry: Entry, request: Request) -> Corpus:
             if available := [part for part in parts if _has(part, request.languages)]:
                 splits[split] = tuple(_part(part, values, request.size) for part in available)
     except KeyError as error:
-        raise UserError(f"The table has no value of {entry.name} for the language {error}.") from None
+        raise UserError(f"The table lacks a value of {entry.name} for the language {error}.") from None
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
-        if side.member in used or (used and "" in (*used, side.member)):  # "": the whole file, which is no archive then
-            raise UserError(
-                f"The table takes {side.member or 'the whole'} of {side.download.url} twice for {entry.name}."
-            )
+        if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
+            raise UserError(f"The table takes {side.member or 'all'} of {side.download.url} twice for {entry.name}.")
         used.add(side.member)
     title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
@@ -165,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part that is stored language by language has both languages."""
+    """Whether a part has both languages; a part with one file per language has the languages as keys of `checksum`."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 
@@ -187,20 +184,19 @@ def _part(fields: Mapping[str, Any], values: dict[str, str], size: int) -> Part:
 def _pair(text: str, where: str) -> tuple[str, str]:
     match = PAIR.fullmatch(text)
     if not match or match[1] == match[2]:
-        raise UserError(f"{where}: '{text}' is no pair of languages. Write it like en-de.")
+        raise UserError(f"{where}: '{text}' is not a pair of languages. Write a pair such as en-de.")
     return match[1], match[2]
 
 
 def _entry(name: str, content: Any, file: str) -> Entry:
-    """Check the table of a corpus."""
     where = f"{file}, [{name}]"
     if not isinstance(content, dict) or not CORPUS_NAME.fullmatch(name):
-        raise UserError(f"{where}: a corpus is a table whose name has letters, digits, - and _.")
+        raise UserError(f"{where}: a corpus must be a table. Its name may have letters, digits, dots, - and _.")
     splits = {key: value for key, value in content.items() if isinstance(value, list) and key not in ENTRY_KEYS}
     facts = {key: value for key, value in content.items() if key not in splits}
     _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
-        raise UserError(f"{where}: a part is missing, [[{name}.train]].")
+        raise UserError(f"{where}: a part is missing. Add [[{name}.train]].")
     for split, parts in splits.items():
         if not SPLIT_NAME.fullmatch(split):
             raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")
@@ -211,7 +207,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Raise UserError for a missing or unknown key, and for a wrong value. known: placeholders."""
+    """Raise UserError for a missing or unknown key, or a wrong value; known: the placeholders that values may have."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
@@ -227,14 +223,14 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """What a value must be; "" if it is right."""
+    """A description of the values that a key may have; "" if `value` is right."""
     if key in KINDS_OF_VALUES:
         is_right, wanted = KINDS_OF_VALUES[key]
         return "" if is_right(value) else wanted
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError):
-        return "a text with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
+        return "a string with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
     return ""
@@ -251,6 +247,6 @@ KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda value: value == "any" or (value and _are_texts(value, PAIR)),
         'a list of pairs such as "en-de", or "any"',
     ),
-    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: with its hexadecimal digits"),
+    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: followed by hexadecimal digits"),
     "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),
 }

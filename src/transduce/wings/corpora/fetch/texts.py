@@ -1,8 +1,8 @@
-"""Writers for the formats of corpora; all write UTF-8 with one sentence a line.
+"""Converts the text formats of corpora to UTF-8 with one sentence per line.
 
-text   one sentence a line already
-sgm    <doc docid=…> <seg id=…> of the WMT and IWSLT test sets; neither quite SGML nor quite XML
-ted    IWSLT's training data: lines of text among lines of metadata, of which titles and descriptions are text
+text   one sentence per line already
+sgm    the tags <doc docid=…> and <seg id=…> of WMT and IWSLT test sets, which are neither valid SGML nor valid XML
+ted    IWSLT's training data: lines of text among lines of metadata; titles and descriptions are kept as text
 """
 
 import codecs
@@ -16,7 +16,7 @@ from transduce.wings.documents.markup import attribute, decoded
 from transduce.wings.inline.events import ENTITY
 
 TEXT_BLOCK_BYTES = 1 << 20
-MAX_SGM_BYTES = 1 << 26  # known test sets have a few million
+MAX_SGM_BYTES = 1 << 26  # known test sets have a few million bytes
 MAX_SENTENCE_BYTES = 1 << 26
 SEGMENTS = re.compile(r"(<doc\b[^>]*>)|(<seg\b[^>]*>)(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
 TED_TAG = re.compile(rb"\s*</?(\w+)\b[^>]*>")
@@ -25,15 +25,15 @@ TED_METADATA = (b"url", b"keywords", b"speaker", b"talkid", b"reviewer", b"trans
 
 
 class Written(NamedTuple):
-    """The text of one side."""
+    """Facts about the text that was written for one side."""
 
     lines: int
     repaired: int  # lines with bytes that are not UTF-8, replaced by U+FFFD
-    segments: str  # a digest of the segments' names, which must be the same on both sides; "": no names
+    segments: str  # a digest of the segments' ids, which must be the same on both sides; "": no ids
 
 
 def write_text(stream: IO[bytes], file: IO[bytes], kind: str) -> Written:
-    """Write the text of a stream in the format `kind`."""
+    """Convert a stream in the format `kind` to plain text in `file`."""
     if kind == "sgm":
         return _write_segments(stream, file)
     lines = repaired = 0
@@ -46,7 +46,7 @@ def write_text(stream: IO[bytes], file: IO[bytes], kind: str) -> Written:
 
 
 def _talk(block: bytes) -> bytes:
-    """The lines of text among lines of metadata."""
+    """The text of a block in the format "ted", without the lines of metadata."""
     lines = []
     for line in block.removesuffix(b"\n").split(b"\n"):
         match = TED_TAG.match(line)
@@ -67,14 +67,14 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
             document = attribute(opened, "docid") or ""
             continue
         names.update(f"{document}\t{attribute(segment, 'id') or ''}\n".encode())
-        plain = ENTITY.sub(lambda match: decoded(match[0]) or match[0], inside)  # an unknown entity stays
+        plain = ENTITY.sub(lambda match: decoded(match[0]) or match[0], inside)  # an unknown entity is left unchanged
         file.write(" ".join(plain.split()).encode() + b"\n")
         lines += 1
     return Written(lines, repaired, names.hexdigest())
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines with plain line feeds, without the byte order mark."""
+    """Blocks of whole lines, with LF as line end and without a byte order mark."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     while block := stream.read(TEXT_BLOCK_BYTES):
         block = rest + block
@@ -89,7 +89,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _utf8(block: bytes) -> tuple[bytes, int]:
-    """The block as valid UTF-8, and how many lines had to be changed for it."""
+    """The block as valid UTF-8, and the number of lines with bytes that were replaced."""
     try:
         block.decode()
     except UnicodeDecodeError:
