@@ -445,7 +445,7 @@ BAD = {
     "blank lines": (
         {"a": b"\n\n", "b": b"\n \n"},
         ["{}/a", "{}/b"],
-        "Nothing is left to train on of .*/a, .*/b. Left out 2 of 2 pairs for a blank side",
+        "Nothing is left to train on of .*/a, .*/b. Left out 2 of 2 pairs because of a blank side",
     ),
     "a shorter side": (
         {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},

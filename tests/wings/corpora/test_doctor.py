@@ -215,7 +215,7 @@ def test_what_the_rules_need_is_asked_for():
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (IN_TEST_SET,)), "name its files as data.test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
-        (Rules(0, True, (EMPTY,)), "no rule to choose"),
+        (Rules(0, True, (EMPTY,)), "no rule empty to choose"),
     ):
         with pytest.raises(UserError, match=said):
             Checker(rules)
