@@ -1,6 +1,6 @@
 """The step between the two passes: leaves out repetitions, holds out the validation set and learns the vocabulary.
 
-It concerns all parts of all corpora. It reads texts only for the vocabulary and the validation set, else hashes.
+It covers all parts of all corpora. It reads hashes, and texts only for the vocabulary and the validation set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 
-SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of about this many times MAX_LEARNING_SENTENCES texts, or more
+SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -43,7 +43,7 @@ class Aggregate(NamedTuple):
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
 
-    Takes 12 bytes of memory per pair for repetitions, or 19 for the hold-out. Raises UserError if no pairs are left.
+    Takes 12 bytes of memory per pair to find repetitions, then 19 to hold out. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files that the remaining pairs of a corpus come from, in the order of their first such pairs."""
+    """The files that have remaining pairs of a corpus, in the order in which these pairs occur."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()

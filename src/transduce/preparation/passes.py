@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """Replace data.placeholders=auto by the choice of the vocabulary or, without one, by a choice for the corpus."""
+    """Resolve data.placeholders=auto by the vocabulary or, without one, by whether the corpora contain documents."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"

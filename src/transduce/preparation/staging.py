@@ -63,8 +63,8 @@ class StagedPairs:
 
     folder: Path
     files: list[str]
-    pair_ends: list[int]  # of each block, the number of the pair after its last pair
-    byte_ends: list[int]  # of each block, the end of its last pair in the file of texts
+    pair_ends: list[int]  # for each block, the number of pairs up to its end
+    byte_ends: list[int]  # for each block, its end in the file of texts
     read: int  # all pairs that were read, including those left out
     left_out: dict[str, LeftOut]  # by rule
     parts: Parts
@@ -158,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs, whose texts must not contain line feeds; hashes: those of the pairs, for each rule."""
+        """Write pairs, whose texts must not contain line feeds; hashes: one for each pair, by rule."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]

@@ -1,4 +1,4 @@
-"""The record of what cleaning left out: how many pairs broke each rule, and where the first of them come from."""
+"""The record of what cleaning left out: how many pairs broke each rule, and the origins of the first of these pairs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ CHUNK = 10_000  # pairs checked together
 
 @dataclass
 class Cleaning:
-    """The pairs that cleaning left out. Each counts only for the first rule that it breaks."""
+    """The pairs that cleaning left out. A pair counts only for the first rule that it breaks."""
 
     counts: Counter[str] = field(default_factory=Counter)  # left-out pairs, by rule
-    lines: dict[str, list[Origin]] = field(default_factory=dict)  # by rule, origins of its first LINES_KEPT pairs
+    lines: dict[str, list[Origin]] = field(default_factory=dict)  # origins of each rule's first LINES_KEPT pairs
     read: int = 0  # all pairs that were read, including those left out
 
     @property

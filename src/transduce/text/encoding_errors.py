@@ -1,6 +1,6 @@
 """Texts with bytes that are not UTF-8. Each such byte is read as a lone surrogate, U+DC80 to U+DCFF (PEP 383).
 
-A line with such bytes is often in Windows-1252 or Latin-1, from a file in that encoding that was merged into a corpus.
+A line with such bytes is often in Windows-1252 or Latin-1, because a file in that encoding was merged into a corpus.
 """
 
 import re
@@ -31,10 +31,10 @@ def common_characters(texts: Iterable[str]) -> frozenset[str]:
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
-    """Whether all non-ASCII characters are undecoded bytes that are common in Windows-1252; true without such bytes.
+    """Whether all non-ASCII characters are undecoded bytes that stand for characters of `common` in Windows-1252.
 
-    Text in another encoding becomes uncommon characters: ř in Windows-1250 becomes ø, which is rare in Czech. A text
-    that also contains UTF-8 characters was damaged in another way.
+    True for a text without undecoded bytes. Text in another encoding gives uncommon characters: ř in Windows-1250
+    becomes ø, which is rare in Czech. A text that also has non-ASCII characters in UTF-8 was damaged in another way.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

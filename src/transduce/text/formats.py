@@ -98,7 +98,7 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix, ignoring a suffix such as .gz; without readers if the suffix is unknown."""
+    """The format of a file by its suffix, not counting .gz and the like; for unknown suffixes, one without readers."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 

@@ -1,8 +1,8 @@
 """The hold-out: splits off validation pairs of a corpus that share no sentence with the training pairs.
 
 Sentences recur in a corpus with different translations. In a random split, half of the validation sentences may also
-be in the training set. Therefore the two sentences of each pair are linked, and no connected component of this graph
-has pairs in both sets.
+be in the training set. Therefore the two sentences of each pair are linked, and no connected component of the
+resulting graph has pairs in both sets.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -74,8 +74,8 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     """The component of each pair, identified by the lowest number of a sentence in the component.
 
-    As in union-find, every sentence points to itself or to a linked sentence with a lower number. Each round joins the
-    two sentences that a pair's sentences point to, and shortens all paths. The rounds end when nothing changes.
+    As in union-find, every sentence points to itself or to a linked sentence with a lower number. For every pair, the
+    two sentences that its sentences point to are joined; then all paths are shortened, and so on until nothing changes.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -101,7 +101,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """Number the distinct sentences from 0; returns the numbers of each side (pairs,), and how many sentences exist."""
+    """Number the distinct sentences from 0; returns the numbers of each side (pairs,), and the number of sentences."""
     sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
@@ -118,7 +118,7 @@ def slices(length: int) -> Iterator[slice]:
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The smallest components, drawn at random among equal sizes: at least one, within a budget of pairs."""
+    """The `count` smallest components, or as many as the budget of pairs allows, but at least one; ties are random."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):

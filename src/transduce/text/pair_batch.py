@@ -65,7 +65,7 @@ class TextColumn:
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes of the texts, ignoring case, punctuation and white space, except in texts with no other characters."""
+        """Hashes of the texts, ignoring case, punctuation and white space unless a text has no other characters."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 

@@ -26,7 +26,7 @@ from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffi
 __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
 
 SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
-MAX_MISSING_LINES = 20  # one of two files may be shorter by this number of lines, if `lenient`
+MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
 
@@ -35,7 +35,7 @@ MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
-    """The origin of a pair: its file, or its source's file if there are two, and its line, counted from 1."""
+    """The file and the line, counted from 1, that a pair comes from; of two files, the source file."""
 
     file: str
     line: int
@@ -50,14 +50,14 @@ class Pair(NamedTuple):
 
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
-    """Replace each placeholder of a pair by a single character; None if source and target have other placeholders."""
+    """Replace each placeholder of a pair by one character; None if source and target have different placeholders."""
     return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
 
 
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
-    """Read the pairs of two line-aligned text files, or of files in formats of `FILE_FORMATS`, known by their suffixes.
+    """Read the pairs of two line-aligned text files, or of files in formats of `FILE_FORMATS`, recognised by suffix.
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
     pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
@@ -65,7 +65,7 @@ def read_pairs(
     space. A byte order mark at the start of a file is ignored.
 
     lenient: also read text that is not UTF-8 (see `encoding_errors`), except from XML and parallel documents. One of
-    two text files may then be up to 20 lines shorter than the other; its texts in the last pairs are empty.
+    two text files may then be up to 20 lines shorter than the other; its missing texts are empty.
     Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
@@ -115,7 +115,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
         bilingual = [path for path in Path(file).rglob("*") if suffixes(path.name)[0] in known and not path.is_dir()]
         visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
         if not visible:
-            raise UserError(f"{file} is a folder without bilingual files ({', '.join(known)}).")
+            raise UserError(f"{file} has no bilingual files ({', '.join(known)}). Name another folder.")
         expanded += sorted(map(str, visible))
     for file in expanded:
         if UNDECODED.search(file):
@@ -134,7 +134,7 @@ def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) ->
 
 
 def _as_line(text: str) -> str:
-    """The text with each line break and the blanks around it replaced by one space, or removed at either end."""
+    """The text with each line break and the blanks around it replaced by a space, or removed at the start and end."""
     first, *others = LINE_BREAKS.split(text)
     if not others:
         return text

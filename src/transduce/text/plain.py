@@ -22,8 +22,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import write_file
 
 BLOCK_BYTES = 1 << 18
-COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since the text may be a thousand times larger
-PIPE_MEMORY_BYTES = 1 << 24  # of a pipe that is read twice; any further bytes go to a temporary file
+COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
+PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; further bytes go to a temporary file
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
@@ -140,9 +140,9 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether every line ends in a carriage return, and all blocks, including those read to decide this.
+    """Whether every line ends in a carriage return, and an iterator over all blocks.
 
-    If every line of the first block does, a file is read twice, and a pipe up to the first line that doesn't.
+    If every line of the first block does, further lines are read ahead: a file is read twice, a pipe's bytes are kept.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):
@@ -259,7 +259,7 @@ def write_bytes(output: Path, content: bytes) -> None:
 
 def _write(output: Path, parts: Iterable[bytes]) -> None:
     if not output.exists() or output.is_file():
-        with write_file(output.resolve()) as file:  # a link stays a link
+        with write_file(output.resolve()) as file:  # a symbolic link is kept, and its target is replaced
             file.writelines(parts)
         return
     try:

@@ -1,4 +1,4 @@
-"""The cleaning rules: the names of all rules, and the checks that are made of every corpus.
+"""The cleaning rules: the names of all rules, and the checks that apply to every corpus.
 
 Preparation finds repetitions, which concern several pairs. wings/rules checks the rules that look into the texts.
 """
@@ -56,9 +56,9 @@ RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", 
 class Rules(NamedTuple):
     """Which optional rules apply. Pairs with a blank side or a line break, useless to a model, are always left out.
 
-    A pair breaks `max_ratio` (0: no limit) if its longer side has more than `max_ratio` times the characters of its
-    shorter side plus 10, without surrounding white space. `deduplicate` keeps the first of several pairs with equal
-    texts. `others` are rules of OTHERS. LANGUAGE_RULES need both language codes; IN_TEST_SET needs a test set's files.
+    A pair breaks `max_ratio` (0: no limit) if longer > max_ratio * shorter + 10, where longer and shorter are the
+    lengths of its sides in characters, without surrounding white space. `deduplicate` keeps the first of equal pairs.
+    `others` are rules of OTHERS. LANGUAGE_RULES need both language codes; IN_TEST_SET needs a test set's files.
     """
 
     max_ratio: float
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, as bits; shifts: misaligned lines, if already known (`find_shifts`)."""
+        """The rules that each pair breaks, as bits; shifts: the batch's result of `find_shifts`, if already known."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)
@@ -106,5 +106,5 @@ def check_names(names: Iterable[str], known: Sequence[str] = OTHERS) -> None:
 
 
 def first_rule(flags: int) -> str:
-    """The first rule whose bit is set."""
+    """The first rule, in the order of MEANINGS, whose bit is set."""
     return tuple(MEANINGS)[(flags & -flags).bit_length() - 1]

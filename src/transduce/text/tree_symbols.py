@@ -7,7 +7,7 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The symbol before the word with this index and before the word's tag: "0)" to "31)", then "0)" again.
+    """The mark that precedes the word with this index, and also the word's tag: "0)" to "31)", then "0)" again.
 
     Unmarked trees contain no such symbols. Without marks a model would have to count the words.
     """

@@ -1,4 +1,4 @@
-"""Plans batches: a pure function of sentence lengths, budget, seed, epoch and block.
+"""Plans batches, as a pure function of sentence lengths, budget, seed, epoch and block.
 
 Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. Cells, the positions
 of a padded batch, include EOS: a batch of n sentences has n * (longest + 1) cells on each side.
@@ -17,8 +17,8 @@ def micro_batches(
 ) -> list[Indices]:
     """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
 
-    Batches come in random order and are redrawn every epoch. At most one batch is a remainder. block: the number of
-    the block, if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
+    Batches come in random order and are redrawn every epoch. All but one are as full as the budget allows. block: the
+    number of the block, if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding in the cells of both sides; 0 without cells. batches: source and target lengths of each."""
+    """The share of padding in the cells of both sides; 0 without cells. batches: the lengths of sources and targets."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)

@@ -14,7 +14,7 @@ from transduce.system.errors import UserError
 from transduce.tokens.vocabulary import SPACE
 
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
-CHARACTER_COVERAGE = 0.9999  # share of the corpus whose characters get pieces; rarer ones are spelled in bytes
+CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
 MAX_LINE_CHARACTERS = 4000  # longer lines are split, since SentencePiece skips them or fails on them
 BYTES = 256

@@ -12,13 +12,13 @@ import numpy as np
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import Column, TokenStore
 
-BLOCK_PAIRS = 1 << 21  # in a block at most: planning it takes about 250 MB and a second
+BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
 RUN_PAIRS = 256  # neighbouring pairs that belong to the same block
 SLICE_PAIRS = 1 << 20  # pairs per array operation, to limit its memory
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively; weights: how often an epoch contains a pair, on average."""
+    """The pairs of all stores, numbered consecutively; weights: how often an epoch contains the pairs of each store."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -78,7 +78,7 @@ class Mixture:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
         A pure function of the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half of the
-        pairs, redrawn every epoch, a third time. Only a block's last update may have fewer micro-batches.
+        pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)

@@ -25,7 +25,7 @@ class PackedWriter:
 
     @property
     def type(self) -> str:
-        """The numpy name of the type to map the file with."""
+        """The numpy name of the integers' type, for `map_file`."""
         return self._dtype.str
 
     def append(self, numbers: NDArray[Any]) -> None:

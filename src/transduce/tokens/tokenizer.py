@@ -39,7 +39,7 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
     ) -> Self:
-        """Learn vocabularies of `vocab_size` pieces, or fewer if the texts contain fewer (see `source_size`).
+        """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
 
         symbols: the target pieces are exactly the words of the targets (linearised trees). placeholder_tokens:
         characters that are always separate pieces. The texts are iterated over several times; the same texts give
@@ -56,7 +56,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
-        """Open the files that `save` wrote; raises UserError for a missing or damaged file. threads: for encoding."""
+        """Open the files that `save` wrote, to encode with `threads` threads; raises UserError for a damaged file."""
         folder = Path(folder)
         lists = _read_pieces(folder / PIECES)
         separate = not (folder / JOINT).exists() and any((folder / name).exists() for name in (SOURCE, TARGET))
@@ -68,7 +68,7 @@ class Tokenizer:
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
         source, target = self.models
-        one = self.joint or self.is_imported  # even equal vocabularies of the two sides stay separate
+        one = self.joint or self.is_imported  # separately learnt vocabularies stay separate, even if equal
         files = {JOINT: target} if one and source == target else {SOURCE: source, TARGET: target}
         if self.is_imported:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]

@@ -13,7 +13,7 @@ from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span, piece_spans
 
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
-# Appended to a serialised model, these bytes set add_dummy_prefix = false, because protocol buffers merge messages.
+# Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
 MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000 words and 30 MB
 
@@ -47,7 +47,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
 
 
 class WordCache:
-    """Encodes texts word by word, split at spaces, and caches the ids; `encode` encodes words that are not cached."""
+    """Encodes texts word by word, split at spaces, and caches their ids; encode: encodes words that are not cached."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -115,7 +115,7 @@ class Vocabulary:
         return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
 
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
-        # In bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; in a string, it would raise an exception.
+        # Given bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; given a string, it would fail.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
         rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
         for i, text in enumerate(texts):
@@ -135,7 +135,7 @@ class Vocabulary:
         return row
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of ids, as for `Tokenizer.decode`."""
+        """The text of each row of ids, as in `Tokenizer.decode`."""
         plain = [[int(token) for token in row if token > UNK] for row in rows]
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
 

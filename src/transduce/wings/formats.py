@@ -14,7 +14,7 @@ Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 ZERO = (0,)
-VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # that each of FORMATS supports; None: all values
+VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
     "model.experts":           4 * [ZERO],

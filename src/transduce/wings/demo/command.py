@@ -43,7 +43,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     The test sentences contain combinations of words that are not in the training sentences.
 
     Args:
-        out: The new folder for the text, the model and report.html.
+        out: The folder for the text, the model and report.html.
     """
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
