@@ -418,9 +418,9 @@ def test_report_in_sentences():
     report.count("too-long", Origin("g", 9))
     assert report.total == 1501
     assert report.sentences() == [
-        "Left out 1,499 of 1,501 pairs for the repetition of an earlier pair; the first is f, line 2.",
-        "Left out 1 of 1,501 pairs for a blank side; the first is f, line 1501.",
-        "Left out 1 of 1,501 pairs for more tokens than data.max_length; the first is g, line 9.",
+        "Left out 1,499 of 1,501 pairs because of a repetition of an earlier pair; the first is f, line 2.",
+        "Left out 1 of 1,501 pairs because of a blank side; the first is f, line 1501.",
+        "Left out 1 of 1,501 pairs because of more tokens than data.max_length; the first is g, line 9.",
     ]
 
 

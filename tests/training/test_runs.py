@@ -441,11 +441,11 @@ def test_nothing_that_weighs_something_is_refused(place, tmp_path):
 
 BAD = {
     "a missing file": ({}, ["{}/train.sr", "{}/train.tgt"], r"train\.sr does not exist\. Did you mean .*train\.src\?"),
-    "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "The corpus is empty: .*/a, .*/b holds no lines"),
+    "an empty corpus": ({"a": b"", "b": b""}, ["{}/a", "{}/b"], "corpus is empty: there are no lines in .*/a, .*/b"),
     "blank lines": (
         {"a": b"\n\n", "b": b"\n \n"},
         ["{}/a", "{}/b"],
-        "Nothing is left to train on of .*/a, .*/b. Left out 2 of 2 pairs for a blank side",
+        "No training pairs are left in .*/a, .*/b. Left out 2 of 2 pairs because of a blank side",
     ),
     "a shorter side": (
         {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},

@@ -1,1 +1,1 @@
-"""From corpus files to a prepared corpus: clean, hold out, learn the vocabulary, encode."""
+"""Prepares a corpus: cleans it, splits off validation pairs, learns the vocabulary and encodes the texts."""

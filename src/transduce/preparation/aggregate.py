@@ -1,7 +1,6 @@
-"""Between the two passes: what concerns all parts of all corpora.
+"""The step between the two passes: leaves out repetitions, holds out the validation set and learns the vocabulary.
 
-It leaves out repetitions, holds out the validation set and learns the vocabulary. It reads hashes, and texts only
-to learn the vocabulary and to write the validation set.
+It covers all parts of all corpora. It reads hashes, and texts only for the vocabulary and the validation set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,26 +24,26 @@ from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 
-SAMPLE_FACTOR = 8  # a vocabulary is learnt from a sample of at least so many times the texts that the tokenizer takes
-SAMPLE_BLOCK = 2000  # pairs that the sample takes or skips together
+SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
+SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
 Numbers = NDArray[np.int64]
 
 
 class Aggregate(NamedTuple):
-    """What was decided, beside the parts of the staged pairs."""
+    """The results of `aggregate`, in addition to the `parts` of the staged pairs."""
 
     cleaning: Cleaning
     held_out: list[Pair]
-    dropped: int
-    pairs: int  # to train on
+    dropped: int  # pairs linked to a held-out pair by shared sentences
+    pairs: int  # pairs to train on
 
 
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
 
-    Memory: 12 bytes a pair for repetitions, or 19 for the hold-out. Raises UserError if nothing is left to train on.
+    Takes 12 bytes of memory per pair to find repetitions, then 19 to hold out. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -63,7 +62,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
     every = max(1, kept // (SAMPLE_FACTOR * MAX_LEARNING_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
-        targets = [*targets, ALL_MARKS]  # a tree to translate may be longer than any of these
+        targets = [*targets, ALL_MARKS]  # trees to translate may be longer than these and need more marks
     return Tokenizer.train(
         StagedTexts(corpora, 0, every),
         targets,
@@ -76,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files of a corpus, in the order of the pairs that are no repetition."""
+    """The files that have remaining pairs of a corpus, in the order in which these pairs occur."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -87,13 +86,12 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 
 
 class StagedTexts(Collection[str]):
-    """The sources or the targets to train on, which can be iterated many times.
+    """The sources (column 0) or targets (column 1) to train on, which can be iterated over several times.
 
-    every: one block of so many is taken, of 2,000 pairs that are no repetition.
+    every: take one of every `every` blocks of SAMPLE_BLOCK pairs, not counting pairs that were left out.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
-        """column: 0 for sources, 1 for targets."""
         self._corpora, self._column, self._every = corpora, column, every
 
     def __len__(self) -> int:
@@ -108,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """The blocks of all parts, and which of their pairs are taken."""
+        """Every staged block, as its staged pairs and its number, and which of its pairs to take."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -119,7 +117,7 @@ class StagedTexts(Collection[str]):
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
-    """Count what the parts of a corpus leave out, as one pass over the whole corpus would count it."""
+    """Mark repetitions and count what a corpus leaves out, as if the corpus consisted of a single part."""
     rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
     seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:
@@ -130,7 +128,7 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
 
 
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
-    """Mark the pairs that repeat an earlier one of the corpus, and return their numbers."""
+    """Mark the pairs that repeat an earlier pair of the corpus, and return their numbers."""
     hashes, repeated = staged.hashes(rule), []
     for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
@@ -140,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count the pairs that were left out before staging, and the staged `pairs` by rule, in the order of the corpus."""
+    """Count the pairs left out before staging and the staged `pairs` of each rule, in the order of the corpus."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
@@ -155,7 +153,7 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
 
 
 def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
-    """The validation set, read or split off the staged pairs, and how many pairs are dropped for its sake."""
+    """The validation set, read from files or split off the staged pairs, and the number of pairs dropped."""
     if data.valid:
         return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     ends = np.cumsum([part.count() for part in staged])
@@ -169,7 +167,7 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """The pairs as the model sees them; those whose placeholders differ are left out."""
+    """The pairs as the model sees them, without the pairs whose two sides have different placeholders."""
     for pair in pairs:
         texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
         if texts is None:

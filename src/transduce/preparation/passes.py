@@ -1,7 +1,6 @@
-"""The two passes over a part of a corpus.
+"""The two passes over a part of a corpus: the first stages the clean pairs, the second encodes the training pairs.
 
-The first checks every pair by itself and stages the clean ones; the second encodes those to train on. What concerns
-other parts (their repetitions, the hold-out, the vocabulary) is decided by `aggregate` between the two.
+Between the passes, `aggregate` decides what depends on all parts: repetitions, the hold-out and the vocabulary.
 """
 
 import dataclasses
@@ -29,9 +28,9 @@ from transduce.tokens.tokenizer import Tokenizer
 
 
 def check_corpora(data: DataConfig) -> None:
-    """Raise UserError for corpora that can't be prepared, before anything is read."""
+    """Raise UserError if the corpora can't be prepared; called before any corpus is read."""
     if not data.corpora:
-        raise UserError("There is nothing to train on: name two text files, or a bilingual one.", option="data.corpora")
+        raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
@@ -43,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """The options with `data.placeholders` decided: by the vocabulary if there is one, else by the corpus."""
+    """Resolve data.placeholders=auto by the vocabulary or, without one, by whether the corpora contain documents."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -58,15 +57,14 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
 
 
 def rules_of(data: DataConfig) -> Rules:
-    """The rules of cleaning."""
+    """The cleaning rules that the options select."""
     return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
-    """Stage the clean pairs of a part of a corpus in a new folder.
+    """Stage the clean pairs of a part of a corpus in a new folder, without repetitions within the part.
 
-    Pairs that repeat an earlier one of the part are left out. checker: made from the beginning of the whole corpus, if
-    the part is not the first.
+    checker: one made from the beginning of the whole corpus, if the part is not the first.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -81,9 +79,9 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
 def encode_part(
     staged: StagedPairs, files: Sequence[str], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
 ) -> Iterator[Encoded]:
-    """The pairs to train on as ids; those with too many tokens are left out and counted.
+    """Encode the training pairs; pairs with more than `max_length` tokens on a side are left out and counted.
 
-    files: of the whole corpus, as the store numbers them.
+    files: the files of the whole corpus, in the order in which the store numbers them.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
     for block in staged.blocks():
@@ -97,7 +95,7 @@ def encode_part(
 def _stage(
     chunk: Sequence[Pair], batch: PairBatch, flags: Flags, data: DataConfig, seen: SeenHashes, writer: StagingWriter
 ) -> None:
-    """Write the clean pairs of a chunk, and count the others."""
+    """Write the clean pairs of a chunk and count the pairs that are left out."""
     rows, hashes = np.flatnonzero(flags == 0), {}
     broken = {row: first_rule(int(flags[row])) for row in np.flatnonzero(flags).tolist()}
     if data.deduplicate:
@@ -113,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """The pairs as the model sees them, and those whose placeholders differ."""
+    """The pairs as the model sees them, and their parts: TRAIN, or PLACEHOLDERS_DIFFER."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

@@ -1,6 +1,6 @@
-"""From corpus files to a prepared corpus, in two passes with the decisions about the whole corpus between them.
+"""Prepares a corpus in two passes, with one step for the whole corpus between them.
 
-Shards (wings/cluster) are several parts of a corpus that go through the same passes, in processes of their own.
+wings/cluster divides a corpus into parts, called shards, which go through the same passes in separate processes.
 """
 
 import dataclasses
@@ -34,12 +34,11 @@ def prepare(
     threads: int = 1,
     rewrite: Rewrite | None = None,
 ) -> Prepared:
-    """Write a prepared corpus into the new `folder`.
+    """Prepare the corpora of `data` and write the result to the new `folder`.
 
-    vocab_size: pairs -> the size of the vocabulary to learn, if there is no `tokenizer`. rewrite: replaces the pairs to
-    train on of each corpus by others. The text is staged in files in the folder that is being written; memory is
-    needed for its hashes, about 20 bytes a pair.
-    Raises UserError for an empty corpus and for what the readers refuse.
+    vocab_size: takes the number of pairs and returns the size of the vocabulary to learn, if there is no `tokenizer`.
+    rewrite: replaces the training pairs of each corpus. Texts are staged in files in the new folder; only hashes are in
+    memory, about 20 bytes per pair. Raises UserError for an empty corpus and for files that their readers reject.
     """
     began = time.monotonic()
     check_corpora(data)
@@ -55,7 +54,7 @@ def prepare(
             for number, parts in enumerate(corpora):
                 pairs = rewrite(chain.from_iterable(part.pairs() for part in parts), whole.cleaning)
                 corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
-                report = Cleaning(whole.cleaning.counts, whole.cleaning.lines)  # with a count of its own of pairs read
+                report = Cleaning(whole.cleaning.counts, whole.cleaning.lines)  # with its own count of pairs read
                 leave_out(corpora[number], clean_again, report)
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
         tokenizer.save(aside)

@@ -1,9 +1,9 @@
-"""A prepared corpus: a folder that training opens.
+"""A prepared corpus: the folder that `prepare` writes and training opens.
 
 folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
           valid.jsonl      (the held-out pairs, as text)
           left-out.jsonl   (rule, file and line of the pairs that cleaning left out)
-          preparation.json (what was done, with counts)
+          preparation.json (the facts: options, files and counts)
 """
 
 import dataclasses
@@ -31,20 +31,20 @@ PREPARED = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What a preparation did."""
+    """A summary of a preparation, as written to FACTS_FILE."""
 
-    source: str  # language codes
-    target: str
-    options: dict[str, Any]  # those of PREPARED
+    source: str  # language code
+    target: str  # language code
+    options: dict[str, Any]  # the options that PREPARED names
     corpora: list[list[str]]  # the files of every corpus
-    files: list[list[str]]  # the same, as the stores number them
+    files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
     weights: list[float]
-    pairs: int  # to train on
-    held_out: int
-    dropped: int  # pairs that share a sentence with a held-out pair
+    pairs: int  # pairs to train on
+    held_out: int  # pairs
+    dropped: int  # pairs linked to a held-out pair by shared sentences
     left_out: dict[str, int]  # pairs, by rule
-    source_tokens: int  # EOS counted
-    target_tokens: int
+    source_tokens: int  # with EOS
+    target_tokens: int  # with EOS
     seconds: float
 
 
@@ -58,31 +58,31 @@ class Prepared:
     mixture: Mixture
 
     def valid(self) -> list[Pair]:
-        """The pairs to validate on."""
+        """The validation pairs."""
         return list(read_pairs([str(self.folder / VALID_FILE)])) if (self.folder / VALID_FILE).stat().st_size else []
 
     def origin(self, index: int) -> str:
-        """File and line of a pair."""
+        """The file and line of a training pair, separated by a colon."""
         store, file, line = self.mixture.origin(index)
         return f"{self.facts.files[store][file]}:{line}"
 
 
 class Decisions(NamedTuple):
-    """What was decided about a whole corpus."""
+    """The decisions about all corpora that `write_facts` records."""
 
-    files: list[list[str]]  # of every corpus, as the stores number them
+    files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
     held_out: int  # pairs
-    dropped: int
+    dropped: int  # pairs linked to a held-out pair by shared sentences
     cleaning: Cleaning
 
 
 def is_prepared(files: Sequence[str]) -> bool:
-    """Whether the files of a corpus are a folder that `prepare` wrote."""
+    """Whether a corpus consists of a single folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
 
 
 def open_prepared(folder: Path) -> Prepared:
-    """Open what `prepare` wrote; raises UserError that names what is damaged."""
+    """Open a prepared corpus; the UserError for a damaged corpus names the damaged file."""
     verify(folder)
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
@@ -90,7 +90,7 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def read_facts(folder: Path) -> Facts:
-    """What a preparation did; raises UserError if the file is damaged."""
+    """Read the facts of a prepared corpus; raises UserError if their file is damaged."""
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -98,17 +98,16 @@ def read_facts(folder: Path) -> Facts:
 
 
 def store_path(folder: Path, corpus: int) -> Path:
-    """The token store of a corpus."""
+    """The folder of a corpus's token store."""
     return folder / f"corpus-{corpus}"
 
 
 def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
-    """Write the pairs to validate on."""
     _write_lines(folder / VALID_FILE, ({"source": pair.source, "target": pair.target} for pair in held_out))
 
 
 def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
-    """Complete a folder that has the tokenizer and the stores; raises UserError if the stores are empty."""
+    """Add the facts and the left-out pairs to a folder with tokenizer and stores; raises UserError for empty stores."""
     files, held_out, dropped, cleaning = decisions
     stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
     facts = Facts(
@@ -139,11 +138,11 @@ def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: f
 
 
 def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
-    """The error for a corpus without pairs to train on."""
+    """The error for a corpus without training pairs."""
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
-        return UserError(f"The corpus is empty: {files} holds no lines; check that this is the right corpus.")
-    return UserError(f"Nothing is left to train on of {files}. {' '.join(cleaning.sentences())}")
+        return UserError(f"The corpus is empty: there are no lines in {files}; check that this is the right corpus.")
+    return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 
 
 def _write_lines(path: Path, values: Iterable[dict[str, object]]) -> None:

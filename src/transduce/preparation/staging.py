@@ -1,11 +1,11 @@
-"""The clean pairs of a part of a corpus, staged in files: a corpus need not fit into memory.
+"""Staged pairs: the clean pairs of a part of a corpus, held in files, so a corpus may be larger than memory.
 
-folder/   texts           source and target of every pair, a line each, as the model sees them
-          files  lines    where the pair comes from: number of the file (32 bits), line (64 bits)
-          duplicate  near-duplicate   hashes that find repetitions (64 bits), if these rules look for them
-          sentences       hashes of source and target, for the hold-out
-          parts           what becomes of the pair (8 bits)
-          staged.json     names of the files, ends of the blocks, what was left out
+folder/   texts           the source and the target of every pair, on a line each, as the model sees them
+          files  lines    the file number (32 bits) and the line (64 bits) of every pair
+          duplicate  near-duplicate   hashes of every pair (64 bits), if the rule of this name applies
+          sentences       hashes of every source and target (64 bits each), for the hold-out
+          parts           the `Part` of every pair (8 bits)
+          staged.json     the names of the files, the ends of the blocks, and the pairs left out
 """
 
 import json
@@ -28,7 +28,7 @@ from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE
 from transduce.tokens.packed import map_file
 
 INDEX = "staged.json"
-STAGED_BLOCK_PAIRS = 2000  # at most, that are written, read and encoded together
+STAGED_BLOCK_PAIRS = 2000  # maximum number of pairs that are written, read and encoded together
 COLUMNS = ("texts", "files", "lines", DUPLICATE, NEAR_DUPLICATE, "sentences", "parts")
 
 Parts = NDArray[np.int8]
@@ -38,7 +38,7 @@ class LeftOut(NamedTuple):
     """The pairs of a part of a corpus that a rule left out before staging."""
 
     number: int
-    first: list[tuple[int, Origin]]  # of the first ones, how many staged pairs stand before them, and their origin
+    first: list[tuple[int, Origin]]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
 
 
 class Block(NamedTuple):
@@ -50,7 +50,7 @@ class Block(NamedTuple):
     lines: NDArray[np.int64]
 
     def where(self, chosen: NDArray[np.bool_]) -> "Block":
-        """Some of the pairs; chosen: (pairs,)."""
+        """The pairs for which `chosen` (pairs,) is true."""
         if chosen.all():
             return self
         texts = list(compress(self.sources, chosen)), list(compress(self.targets, chosen))
@@ -59,22 +59,19 @@ class Block(NamedTuple):
 
 @dataclass
 class StagedPairs:
-    """Staged pairs, numbered from 0 in the order of the corpus.
-
-    `parts` says what becomes of each pair; changes to it aren't written to the folder.
-    """
+    """Staged pairs, numbered from 0 in the order of the corpus. Changes to `parts` are not written to the folder."""
 
     folder: Path
     files: list[str]
-    pair_ends: list[int]  # of the blocks
-    byte_ends: list[int]  # the same in the file of the texts
-    read: int  # pairs, with those that are left out
+    pair_ends: list[int]  # for each block, the number of pairs up to its end
+    byte_ends: list[int]  # for each block, its end in the file of texts
+    read: int  # all pairs that were read, including those left out
     left_out: dict[str, LeftOut]  # by rule
     parts: Parts
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The pairs that a StagingWriter has written."""
+        """Open the pairs that a StagingWriter wrote to a folder."""
         index = json.loads((folder / INDEX).read_bytes())
         left_out = {
             rule: LeftOut(number, [(position, Origin(*origin)) for position, origin in first])
@@ -86,15 +83,15 @@ class StagedPairs:
         return len(self.parts)
 
     def count(self, part: Part = Part.TRAIN) -> int:
-        """The number of pairs of a part."""
+        """The number of pairs with this `Part`."""
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
-        """Hashes of the pairs by which a rule finds repetitions (pairs,), mapped into memory."""
+        """The hashes (pairs,) with which a rule finds repetitions, mapped into memory."""
         return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
-        """The hashes of source and target of the pairs to train on, in blocks (pairs, 2)."""
+        """The hashes of source and target of the training pairs, in blocks (pairs, 2)."""
         hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
         for block in slices(len(self)):
             chosen = self.parts[block] == Part.TRAIN
@@ -105,16 +102,15 @@ class StagedPairs:
         return map_file(self.folder / "files", "i4")
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
-        """Where pairs come from."""
+        """The origins of the pairs with these numbers."""
         files, lines = self.file_numbers(), map_file(self.folder / "lines", "i8")
         return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
 
     def block_parts(self) -> list[Parts]:
-        """The parts of the pairs of each block."""
+        """The `parts` of each block."""
         return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
 
     def read_block(self, number: int) -> Block:
-        """All pairs of a block."""
         begin, end = self.pair_ends[number - 1] if number else 0, self.pair_ends[number]
         first_byte, last_byte = self.byte_ends[number - 1] if number else 0, self.byte_ends[number]
         with (self.folder / "texts").open("rb") as file:
@@ -128,24 +124,23 @@ class StagedPairs:
         )
 
     def blocks(self, part: Part = Part.TRAIN) -> Iterator[Block]:
-        """The pairs of a part, in blocks; none is empty."""
+        """The pairs with this `Part`, in non-empty blocks."""
         for number, parts in enumerate(self.block_parts()):
             chosen = parts == part
             if chosen.any():
                 yield self.read_block(number).where(chosen)
 
     def pairs(self, part: Part = Part.TRAIN) -> Iterator[Pair]:
-        """The pairs of a part."""
+        """The pairs with this `Part`, one by one."""
         for block in self.blocks(part):
             for source, target, file, line in zip(*block, strict=True):
                 yield Pair(source, target, Origin(self.files[file], int(line)))
 
 
 class StagingWriter:
-    """Writes staged pairs into a new folder."""
+    """Writes staged pairs to a new folder. with_sentences: also write the hashes that the hold-out needs."""
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
-        """with_sentences: write the hashes that the hold-out needs, too."""
         self.length = 0
         self._folder, self._with_sentences = folder, with_sentences
         self._numbers: dict[str, int] = {}  # of the files
@@ -163,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs, whose texts are single lines; hashes: by the rules that need them."""
+        """Write pairs, whose texts must not contain line feeds; hashes: one for each pair, by rule."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]
@@ -184,14 +179,14 @@ class StagingWriter:
             self._byte_ends.append(self._columns["texts"].tell())
 
     def leave_out(self, rule: str, position: int, origin: Origin) -> None:
-        """Count a pair that isn't staged; position: how many staged pairs stand before it."""
+        """Record a left-out pair; position: the number of staged pairs before it."""
         number, first = self._left_out.get(rule, LeftOut(0, []))
         if len(first) < LINES_KEPT:
             first.append((position, origin))
         self._left_out[rule] = LeftOut(number + 1, first)
 
     def finish(self, read: int = 0) -> StagedPairs:
-        """Complete the folder, when the writer is closed; read: how many pairs were read to write it."""
+        """Complete the folder after the writer is closed; read: the number of pairs read, including those left out."""
         index = {"files": list(self._numbers), "pair_ends": self._pair_ends, "byte_ends": self._byte_ends}
         index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Parallel text: readers of formats, cleaning rules and the hold-out."""
+"""Parallel text: readers for file formats, cleaning rules, and the split into training and validation pairs."""

@@ -1,4 +1,4 @@
-"""What cleaning leaves out: the pairs that break a rule, counted, with their lines."""
+"""The record of what cleaning left out: how many pairs broke each rule, and the origins of the first of these pairs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,40 +12,37 @@ OTHER_MEANINGS = {
     TOO_LONG: "more tokens than data.max_length",
     CUT_OFF: "a translation that was cut off at the length limit",
 }
-LINES_KEPT = 10_000  # per rule; the counts are exact beyond it
-CHUNK = 10_000  # pairs that are checked together
+LINES_KEPT = 10_000  # origins recorded for each rule; further pairs are only counted
+CHUNK = 10_000  # pairs checked together
 
 
 @dataclass
 class Cleaning:
-    """What was left out: the number of pairs by rule, and the origins of the first 10,000 of each rule.
+    """The pairs that cleaning left out. A pair counts only for the first rule that it breaks."""
 
-    A pair counts once, for the first rule that it breaks.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    lines: dict[str, list[Origin]] = field(default_factory=dict)
-    read: int = 0  # pairs
+    counts: Counter[str] = field(default_factory=Counter)  # left-out pairs, by rule
+    lines: dict[str, list[Origin]] = field(default_factory=dict)  # origins of each rule's first LINES_KEPT pairs
+    read: int = 0  # all pairs that were read, including those left out
 
     @property
     def total(self) -> int:
-        """Pairs left out, by all rules."""
+        """The number of left-out pairs, over all rules."""
         return self.counts.total()
 
     def count(self, rule: str, origin: Origin) -> None:
-        """Count one pair that is left out."""
+        """Record one left-out pair."""
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Count several pairs that are left out; origins: of the first of them."""
+        """Record `number` left-out pairs; `origins` need only hold the first LINES_KEPT of them."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]
 
     def sentences(self) -> list[str]:
-        """One line for every rule that left something out, the most frequent first."""
+        """One sentence for each rule that left out pairs, with the most frequent rule first."""
         return [
-            f"Left out {number:,} of {self.read:,} pairs for {(MEANINGS | OTHER_MEANINGS)[rule]}; "
+            f"Left out {number:,} of {self.read:,} pairs because of {(MEANINGS | OTHER_MEANINGS)[rule]}; "
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."
             for rule, number in self.counts.most_common()
         ]

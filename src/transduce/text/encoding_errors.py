@@ -1,6 +1,6 @@
-"""Bytes that are not UTF-8 in texts that are read anyway: lone surrogates, U+DC80 to U+DCFF (PEP 383).
+"""Texts with bytes that are not UTF-8. Each such byte is read as a lone surrogate, U+DC80 to U+DCFF (PEP 383).
 
-Such a line is often in Windows-1252 or Latin-1, from a file in that encoding that was merged into this one.
+A line with such bytes is often in Windows-1252 or Latin-1, because a file in that encoding was merged into a corpus.
 """
 
 import re
@@ -10,31 +10,31 @@ from itertools import chain
 
 UNDECODED = re.compile("[\udc80-\udcff]")
 WINDOWS_1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
-MIN_TEXT_SHARE = 1 / 1000  # of the texts that have a character, for one that is common in a corpus
+MIN_TEXT_SHARE = 1 / 1000  # a character is common in a corpus if more than this share of the texts contain it
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for each undecoded byte."""
+    """The text with each undecoded byte replaced by U+FFFD."""
     return UNDECODED.sub("\ufffd", text)
 
 
 def as_windows(text: str) -> str:
-    """The text with undecoded bytes read as Windows-1252; U+FFFD for bytes that it lacks."""
+    """The text with undecoded bytes read as Windows-1252, or as U+FFFD if Windows-1252 does not define the byte."""
     return text.translate(WINDOWS_1252)
 
 
 def common_characters(texts: Iterable[str]) -> frozenset[str]:
-    """The characters beyond ASCII that are common in these readable texts."""
+    """The non-ASCII characters that are common in texts without undecoded bytes."""
     characters = [{c for c in text if not c.isascii()} for text in texts]
     counts = Counter(chain.from_iterable(characters))
     return frozenset(c for c, count in counts.items() if count > len(characters) * MIN_TEXT_SHARE and c != "\ufffd")
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
-    """Whether the text has no undecoded bytes, or no other characters beyond ASCII and all are common as Windows-1252.
+    """Whether all non-ASCII characters are undecoded bytes that stand for characters of `common` in Windows-1252.
 
-    Text in another encoding has uncommon characters: no Czech corpus is full of the ø that Windows-1250's ř becomes. A
-    text with UTF-8 besides was damaged in another way.
+    True for a text without undecoded bytes. Text in another encoding gives uncommon characters: ř in Windows-1250
+    becomes ø, which is rare in Czech. A text that also has non-ASCII characters in UTF-8 was damaged in another way.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

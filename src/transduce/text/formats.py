@@ -1,4 +1,4 @@
-"""The registry of file formats: the suffix of a file's name says which reader understands it.
+"""The registry of file formats: it maps the suffix of a file's name to the readers of the format.
 
 To add a format, write its reader in a module and name the reader in `FILE_FORMATS`. The module is imported when the
 first file of the format is read.
@@ -12,29 +12,29 @@ from typing import Literal, NamedTuple, Protocol, cast
 from transduce.system.errors import UserError
 from transduce.text.plain import suffixes
 
-TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup in which every blank counts
+TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup with significant white space
 
 
 class CorpusFile(NamedTuple):
-    """A file of a corpus, as its reader gets it."""
+    """The argument of a corpus reader: a file, and how to read it."""
 
     path: str  # "-" for standard input
     languages: tuple[str, str]  # codes of the source and the target language
-    lenient: bool = False  # also read what is not UTF-8, see `encoding_errors`
+    lenient: bool = False  # also read lines that are not UTF-8, see `encoding_errors`
 
 
 class DocumentFile(NamedTuple):
-    """A file to translate, as its reader gets it."""
+    """The argument of a document reader: a file to translate, and its languages."""
 
     content: bytes
     name: str
-    source: str  # code of the language
-    target: str
-    redo: bool = False  # also read texts that have a translation already
+    source: str  # language code
+    target: str  # language code
+    redo: bool = False  # also read texts that already have a translation
 
 
 class Document(Protocol):
-    """The texts of a file; `write` puts translations in their place and leaves the rest of the file unchanged."""
+    """The texts of a file; `write` replaces them by translations and leaves the rest of the file unchanged."""
 
     @property
     def texts(self) -> list[str]: ...
@@ -45,24 +45,24 @@ class Document(Protocol):
     def write(self, translations: Sequence[str]) -> bytes: ...
 
 
-TextPair = tuple[str, str, int]  # a source text, its translation, and the line of the source
+TextPair = tuple[str, str, int]  # a source text, its translation, and the line number of the source text
 ReadPairs = Callable[[CorpusFile], Iterator[TextPair]]
 ReadParallel = Callable[[str, str], Iterator[TextPair]]
 ReadDocument = Callable[[DocumentFile], Document]
 
 
 class Format(NamedTuple):
-    """The readers of a format, each as "module:function", or "" for none."""
+    """The readers of a format, each named as "module:function"; "" means that the format has no such reader."""
 
-    pairs: str = ""  # a `ReadPairs`: a file holds both languages
-    parallel: str = ""  # a `ReadParallel`: two files hold a language each
-    document: str = ""  # a `ReadDocument`: a file can be translated
-    one_at_a_time: bool = False  # a corpus is a single file of this format
-    plain: bool = False  # also the suffix of plain text files, two of which are line-aligned
+    pairs: str = ""  # a `ReadPairs`, for files that hold both languages
+    parallel: str = ""  # a `ReadParallel`, for two files that hold one language each
+    document: str = ""  # a `ReadDocument`, for files that can be translated
+    one_at_a_time: bool = False  # whether a corpus must be a single file of this format
+    plain: bool = False  # whether two files with this suffix are line-aligned plain text
 
     @property
     def is_document(self) -> bool:
-        """Whether texts may hold tags and placeholders, and line breaks that mean a blank."""
+        """Whether texts may contain tags and placeholders, and line breaks that count as spaces."""
         return bool(self.document) and not self.plain
 
 
@@ -93,18 +93,17 @@ FILE_FORMATS = {
     TREES: Format("transduce.wings.parsing.trees:read_tree_pairs", one_at_a_time=True),
 }
 
-
-# The suffixes of files that `transduce translate` takes for documents; other files are lines.
+# The suffixes of files that `transduce translate` reads as documents; it translates other files line by line.
 DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if form.is_document)
 
 
 def format_of(file: str) -> Format:
-    """The format that the suffix of a file's name stands for, compressed or not; one without readers if unknown."""
+    """The format of a file by its suffix, not counting .gz and the like; for unknown suffixes, one without readers."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
 def combinable_suffixes() -> list[str]:
-    """The suffixes of bilingual formats of which a corpus may be several files, or a folder."""
+    """The suffixes of the bilingual formats in which a corpus may be several files or a folder."""
     return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
 
 
@@ -114,14 +113,14 @@ def document_suffixes() -> list[str]:
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
-    """The texts to translate in a file; the suffix of its name says its format.
+    """Read the texts to translate from the content of a file; the suffix of its name determines the format.
 
-    source, target: codes of the languages. redo: also texts that have a translation, in a file that holds both
-    languages. Raises UserError for an unknown format and for a file that its reader refuses.
+    source, target: language codes. redo: also read texts that already have a translation, in a bilingual file.
+    Raises UserError for an unknown format and for a file that its reader rejects.
     """
     suffix = PurePath(name).suffix.lower()
     reader = FILE_FORMATS.get(suffix, Format()).document
     if not reader:
-        kind = f"its suffix {suffix}" if suffix else "its name has no suffix, which"
-        raise UserError(f"{name} can't be translated: {kind} is none of {', '.join(document_suffixes())}.")
+        reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
+        raise UserError(f"{name} can't be translated: {reason}. Known suffixes: {', '.join(document_suffixes())}.")
     return cast(ReadDocument, resolve_name(reader))(DocumentFile(content, name, source, target, redo))

@@ -7,23 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits64 = NDArray[np.uint64]
-PARTITIONS = 16  # of the hashes: comparing within one takes a sixteenth of the memory
+PARTITIONS = 16  # comparing the hashes of one partition at a time takes a sixteenth of the memory
 
 
 def hash_text(text: str) -> bytes:
-    """A hash of 8 bytes, equal in all processes, unlike Python's own."""
+    """An 8-byte hash of a text, the same in all processes, unlike the value of Python's `hash`."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def as_numbers(hashes: Sequence[bytes]) -> Bits64:
-    """Hashes of 8 bytes as numbers."""
+    """Convert 8-byte hashes to an array of 64-bit numbers."""
     return np.frombuffer(b"".join(hashes), dtype="<u8")
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Hashes in partitions, with equal ones in the same partition: their places in ascending order, and the hashes.
+    """Partition hashes, with equal hashes in the same partition; yield each partition's indices, ascending, and hashes.
 
-    blocks: yields all hashes, in arrays of any shape that are taken as concatenated; it is called for every partition.
+    blocks: called once for every partition; yields all hashes in arrays of any shape. Indices count across all arrays.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
@@ -38,17 +38,13 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
 
 
 class SeenHashes:
-    """A set of hashes that only grows: finds repetitions.
-
-    It holds sorted arrays, each at least twice as long as the next. It takes 8 bytes of memory for each hash, and half
-    as many again while two arrays are merged.
-    """
+    """A growing set of hashes, to find repetitions. It takes 8 bytes of memory per hash, or up to 12 during `add`."""
 
     def __init__(self) -> None:
-        self._runs: list[Bits64] = []
+        self._runs: list[Bits64] = []  # sorted arrays, each at least twice as long as the next
 
     def add(self, hashes: Bits64) -> NDArray[np.bool_]:
-        """Whether each hash is new: neither in the set nor earlier in the same call."""
+        """Add hashes, and return whether each is new: neither in the set before nor earlier in `hashes`."""
         order = np.argsort(hashes, kind="stable")
         ascending = hashes[order]
         is_new = np.ones(len(hashes), dtype=bool)

@@ -1,8 +1,8 @@
-"""The hold-out: validation pairs of a corpus that share no sentence with the pairs to train on.
+"""The hold-out: splits off validation pairs of a corpus that share no sentence with the training pairs.
 
-Corpora repeat themselves: one sentence has many translations. In a random split, half of a validation set may have
-been trained on. So sentences of the same pair are linked, and the corpus is split between the connected components of
-this graph, never through one.
+Sentences recur in a corpus with different translations. In a random split, half of the validation sentences may also
+be in the training set. Therefore the two sentences of each pair are linked, and no connected component of the
+resulting graph has pairs in both sets.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,34 +15,33 @@ from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64, alike, as_numbers, hash_text
 from transduce.text.pairs import Pair
 
-LEAVING_DIVISOR = 10  # at most a tenth of the pairs may leave training
-SLICE_ITEMS = 1_000_000  # pairs or sentences per operation, which needs memory for one slice only
-Sentences = Callable[[], Iterable[Bits64]]  # yields hashes of both sides in blocks (pairs, 2), whenever it is called
+LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
+SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
+Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of both sides, in blocks (pairs, 2)
 
 
 class Part(IntEnum):
-    """What becomes of a pair."""
+    """Whether a pair is trained on, held out, or not used, and why."""
 
     TRAIN = 0
     HELD_OUT = 1
-    DROPPED = 2  # it shares a sentence with a held-out pair
+    DROPPED = 2  # linked to a held-out pair by shared sentences
     REPEATED = 3  # left out before the hold-out: it repeats an earlier pair
-    PLACEHOLDERS_DIFFER = 4  # likewise: the placeholders of source and target differ
+    PLACEHOLDERS_DIFFER = 4  # left out before the hold-out: source and target have different placeholders
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
-    """Hashes of source and target of every pair (pairs, 2); equal if texts differ only in case or white space."""
+    """Hashes (pairs, 2) of the source and target of every pair, ignoring case and the amount of white space."""
     texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
     return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
 
 
 def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
-    """The part of every pair, TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
+    """Decide for every pair whether it is TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
 
-    One pair of each of the `count` smallest components is held out, chosen by `seed`; their other pairs are dropped. At
-    most a tenth of the pairs leaves training, but at least one pair is held out. The result depends only on the
-    sentences, the count and the seed. It takes about 19 bytes of memory per pair.
-    Raises UserError if all pairs are linked, so that there is no such split.
+    From each of the `count` smallest components, one random pair is held out, and the other pairs are dropped. At most
+    a tenth of all pairs is held out or dropped, but at least one pair is held out. The result depends only on the
+    arguments. Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
@@ -64,7 +63,7 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
     is_chosen = np.zeros(len(sizes), dtype=bool)
     is_chosen[chosen] = True
     leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(pairs)])
-    leaving = leaving[np.argsort(components[leaving], kind="stable")]  # one component after another
+    leaving = leaving[np.argsort(components[leaving], kind="stable")]  # sorted by component
     parts = np.full(pairs, Part.TRAIN, dtype=np.int8)
     parts[leaving] = Part.DROPPED
     drawn = (generator.random(len(chosen)) * sizes[chosen]).astype(np.int64)
@@ -73,10 +72,10 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """For each pair its component, as the least number of a sentence in it.
+    """The component of each pair, identified by the lowest number of a sentence in the component.
 
-    Every sentence points to a linked one with a lesser number. In each round, both sentences of a pair point to the
-    lesser of their targets, and paths are shortened, until nothing changes.
+    As in union-find, every sentence points to itself or to a linked sentence with a lower number. For every pair, the
+    two sentences that its sentences point to are joined; then all paths are shortened, and so on until nothing changes.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -102,7 +101,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """Numbers the distinct sentences from 0: the numbers of each side (pairs,), and how many there are."""
+    """Number the distinct sentences from 0; returns the numbers of each side (pairs,), and the number of sentences."""
     sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
@@ -114,12 +113,12 @@ def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]]
 
 
 def slices(length: int) -> Iterator[slice]:
-    """All of an array, a million items at a time."""
+    """Consecutive slices of SLICE_ITEMS items that cover an array of this length."""
     return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The components to hold out: the smallest, drawn at random within a size, while the budget of pairs lasts."""
+    """The `count` smallest components, or as many as the budget of pairs allows, but at least one; ties are random."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
@@ -135,7 +134,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The components of a size that were drawn; drawn: their numbers among those of the size, ascending."""
+    """The drawn components of one size; drawn: ascending indices into the list of all components of that size."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

@@ -16,10 +16,10 @@ JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a num
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
-    """Read the two texts of every object: under the language codes, "source" and "target", or "src" and "tgt".
+    """Read two texts from every object; their keys are the language codes, "source" and "target", or "src" and "tgt".
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError for a line that is not such an object. lenient: a lone surrogate is read as U+FFFD.
+    Raises UserError for any other line. lenient: half of a surrogate pair is read as U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):
@@ -32,7 +32,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
         texts = record[source], record[target]
         if not file.lenient:
             _check_encodable("".join(texts), place)
-        else:  # undecoded bytes are surrogates too: without them, only lone surrogates of the JSON are left
+        else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
             plain = _pair_object(_parse(readable(line), place), place) if UNDECODED.search(line) else record
             if LONE_SURROGATE.search(plain[source] + plain[target]):
                 texts = LONE_SURROGATE.sub("\ufffd", plain[source]), LONE_SURROGATE.sub("\ufffd", plain[target])
@@ -40,7 +40,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(line: str, target: str, languages: tuple[str, str]) -> str:
-    """A line of a JSONL file with another target."""
+    """The line of a JSONL file with its target replaced."""
     outer = json.loads(line)
     record = _pair_object(outer, "")
     record[_pair_keys(record, languages, "")[1]] = target
@@ -56,7 +56,7 @@ def _parse(line: str, place: str) -> Any:
 
 
 def _pair_object(record: Any, place: str) -> dict[str, Any]:
-    """The object that holds the texts."""
+    """The object that holds the texts, which may be nested under "translation"."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]
     if not isinstance(record, dict):
@@ -65,7 +65,6 @@ def _pair_object(record: Any, place: str) -> dict[str, Any]:
 
 
 def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
-    """The keys of the two texts."""
     for keys in (languages, *PAIR_KEYS):
         if all(isinstance(record.get(key), str) for key in keys):
             return keys
@@ -75,7 +74,7 @@ def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -
 
 
 def _check_encodable(text: str, place: str) -> None:
-    """Raise UserError for half of a surrogate pair ("\\ud83d"): JSON can hold one, a text file cannot."""
+    """Raise UserError for half of a surrogate pair ("\\ud83d"), which JSON can hold but UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

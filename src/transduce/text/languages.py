@@ -11,18 +11,18 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-# Perhaps with a region or a script: pt, pt-BR, zh_Hans.
+# The code may be followed by a region or a script: pt, pt-BR, zh_Hans.
 LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2,4}})?")
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
-    """The two language codes in the names of two files, such as train.en and train.de.gz; None if there are not two."""
+    """The codes in two files' names, such as train.en and train.de.gz; None unless there are two different codes."""
     codes = [next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "") for file in files]
     return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
 
 
 def language_name(code: str) -> str:
-    """The English name of a language of this code ("de", "pt-BR"); the code if it is unknown or Babel is missing."""
+    """The English name of the language with this code ("de", "pt-BR"); the code if it is unknown or without Babel."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

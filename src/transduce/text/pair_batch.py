@@ -1,4 +1,4 @@
-"""Batches of pairs, for the rules of cleaning: a pattern is searched for once in all texts, not once in each."""
+"""Batches of pairs for the cleaning rules, which search all texts of a batch for a pattern with a single call."""
 
 import re
 import unicodedata
@@ -23,49 +23,49 @@ class TextColumn:
 
     @cached_property
     def joined(self) -> str:
-        """The texts, a line feed after each."""
+        """All texts in one string, with a line feed after each text."""
         return "\n".join([*self.texts, ""])
 
     @cached_property
     def begins(self) -> Ints:
-        """Where each text begins in `joined`."""
+        """The index in `joined` at which each text begins."""
         lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
         return np.cumsum(lengths) - lengths
 
     @cached_property
     def lengths(self) -> Ints:
-        """Characters of each text, without surrounding blanks."""
+        """The number of characters of each text, without surrounding white space."""
         return np.fromiter(map(len, map(str.strip, self.texts)), dtype=np.int64, count=len(self.texts))
 
     @cached_property
     def with_line_breaks(self) -> Ints:
-        """The texts that are more than a line."""
+        """The indices of the texts that contain a line feed."""
         if self.joined.count("\n") == len(self.texts):
             return np.empty(0, dtype=np.int64)
         return np.array([row for row, text in enumerate(self.texts) if "\n" in text])
 
     @cached_property
     def undecoded(self) -> Ints:
-        """The texts with bytes that were not UTF-8."""
+        """The indices of the texts with bytes that are not UTF-8."""
         try:
-            self.joined.encode()  # the fastest way to know that there are none
+            self.joined.encode()  # the fastest test: succeeds if there are no such bytes
         except UnicodeEncodeError:
             return self.rows_with(UNDECODED)
         return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
-        """The texts in which a pattern that matches no line feed occurs."""
+        """The indices of the texts that match a pattern; the pattern must not match line feeds."""
         starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
         return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
 
     @cached_property
     def letters(self) -> list[str]:
-        """The texts without case, punctuation, blanks and digits, to find near repetitions."""
+        """The texts in lower case and without punctuation, white space and digits, to find near-duplicates."""
         return self._reduced("PSZCN")
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes of the texts without case, punctuation and blanks; a text that has nothing else is hashed whole."""
+        """Hashes of the texts, ignoring case, punctuation and white space unless a text has no other characters."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -87,12 +87,12 @@ class PairBatch:
         return len(self.source.texts)
 
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of pairs: equal for equal texts."""
+        """Hashes of the pairs in `rows`; pairs with equal texts have equal hashes."""
         sources, targets = self.source.texts, self.target.texts
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of pairs: equal for equal letters; for pairs without letters on a side, for equal texts."""
+        """Hashes of the pairs in `rows`: of their `letters`, or of their texts if one side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:
@@ -103,7 +103,7 @@ class PairBatch:
 
 @cache
 def _characters(categories: str) -> re.Pattern[str]:
-    """Characters of these Unicode categories in the first plane, which has nearly all, but for the line feed."""
+    """A pattern for characters of these Unicode categories; it omits the line feed and all characters above U+FFFF."""
     wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
     ranges = []
     for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):

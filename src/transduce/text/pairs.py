@@ -1,4 +1,4 @@
-"""Parallel text: pairs of a source and its translation, with the place that they come from."""
+"""Parallel text: pairs of a source and its translation, with the file and line that each pair comes from."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,17 +26,16 @@ from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffi
 __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
 
 SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
-MAX_MISSING_LINES = 20  # by which one of two files may be shorter, if `lenient`
+MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
-
 
 _resolve = cache(resolve_name)
 MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
-    """The file (of two, the source's) and the line, counted from 1, that a pair comes from."""
+    """The file and the line, counted from 1, that a pair comes from; of two files, the source file."""
 
     file: str
     line: int
@@ -51,23 +50,23 @@ class Pair(NamedTuple):
 
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
-    """A text and its translation with one character for each placeholder; None if the placeholders differ."""
+    """Replace each placeholder of a pair by one character; None if source and target have different placeholders."""
     return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
 
 
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
-    """Read the pairs of two line-aligned text files, or of files whose suffixes name a format of `FILE_FORMATS`.
+    """Read the pairs of two line-aligned text files, or of files in formats of `FILE_FORMATS`, recognised by suffix.
 
-    A folder stands for all bilingual files in it, "-" for standard input; alone, "-" holds TAB-separated pairs.
-    `languages` are the keys of .jsonl objects, and select the languages of a translation memory. Every line of text
-    files is a pair, blank ones too. Of documents, the translated texts are read, and a line break becomes a blank. A
-    byte order mark at the start of a file is dropped.
+    A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
+    pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
+    text files is a pair, even a blank line. Of documents, only translated texts are read, and a line break becomes a
+    space. A byte order mark at the start of a file is ignored.
 
-    Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader refuses.
-    lenient: text that is not UTF-8 is read too (see `encoding_errors`), but not in XML and parallel documents. One of
-    two text files may then lack up to 20 lines: its side of the last pairs is empty.
+    lenient: also read text that is not UTF-8 (see `encoding_errors`), except from XML and parallel documents. One of
+    two text files may then be up to 20 lines shorter than the other; its missing texts are empty.
+    Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
     formats = [format_of(file) for file in files]
@@ -87,12 +86,12 @@ def read_pairs(
         )
     for file, form in zip(files, formats, strict=True):
         if form.pairs and not form.plain:
-            raise UserError(f"{file} is a bilingual file by its suffix. Give it alone, or rename it if it is not.")
+            raise UserError(f"{file} has the suffix of a bilingual file. Give it alone, or rename it if it is not one.")
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
 
 def are_line_aligned(files: Sequence[str]) -> bool:
-    """Whether a corpus is two text files with a text in each line."""
+    """Whether a corpus consists of two line-aligned text files."""
     formats = [format_of(file) for file in files]
     return len(files) == 2 and not any(
         Path(file).is_dir() or form.parallel or (form.pairs and not form.plain)
@@ -101,9 +100,9 @@ def are_line_aligned(files: Sequence[str]) -> bool:
 
 
 def expand_folders(files: Sequence[str]) -> list[str]:
-    """The files, with the bilingual files in a folder, sorted by name, instead of the folder; hidden ones are ignored.
+    """The files, each folder replaced by the bilingual files in it, sorted by name, without hidden files.
 
-    Raises UserError for a folder without such files, and for a name that no text file can hold.
+    Raises UserError for a folder without bilingual files, and for a file name that is not UTF-8.
     """
     expanded: list[str] = []
     for file in files:
@@ -116,7 +115,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
         bilingual = [path for path in Path(file).rglob("*") if suffixes(path.name)[0] in known and not path.is_dir()]
         visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
         if not visible:
-            raise UserError(f"{file} is a folder without bilingual files ({', '.join(known)}).")
+            raise UserError(f"{file} has no bilingual files ({', '.join(known)}). Name another folder.")
         expanded += sorted(map(str, visible))
     for file in expanded:
         if UNDECODED.search(file):
@@ -125,7 +124,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
 
 
 def are_documents(files: Sequence[str]) -> bool:
-    """Whether some files of a corpus are documents, in which placeholders and tags are usual."""
+    """Whether a corpus contains documents, which often have placeholders and tags."""
     return any(format_of(file).is_document for file in expand_folders(files))
 
 
@@ -135,7 +134,7 @@ def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) ->
 
 
 def _as_line(text: str) -> str:
-    """The text with each line break and the blanks around it as one blank; at the edges they are dropped."""
+    """The text with each line break and the blanks around it replaced by a space, or removed at the start and end."""
     first, *others = LINE_BREAKS.split(text)
     if not others:
         return text
@@ -150,7 +149,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         reader = cast(ReadPairs, resolve_name(form.pairs))
         return _pairs(file, reader(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
     if form.parallel:
-        raise UserError(f"{file} holds one language. Give two such files, the source and its translation.")
+        raise UserError(f"{file} holds one language. Give two files, the source and its translation.")
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
@@ -161,7 +160,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
     known = ", ".join(suffix for suffix, form in FILE_FORMATS.items() if form.pairs)
     raise UserError(
         f"{file}: the suffix does not name a bilingual format. Give a file with the suffix {known}, also compressed as "
-        ".gz, .xz, .bz2 or .zst, or two line-aligned text files with any other names."
+        ".gz, .xz, .bz2 or .zst, or two line-aligned text files with other suffixes."
     )
 
 

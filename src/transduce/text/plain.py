@@ -1,7 +1,7 @@
-"""The lines of text files and pipes: read, also from compressed files, and written.
+"""Reads the lines of text files, compressed files and pipes, and writes lines.
 
-A line ends only at `\\n`. `str.splitlines()` and universal newlines would also cut at U+0085, U+2028, form feeds and
-lone carriage returns. Files are read in blocks of whole lines, so memory does not grow with the file.
+A line ends only at `\\n`. `str.splitlines()` and universal newlines would also split at U+0085, U+2028, form feeds and
+lone carriage returns. Files are read in blocks of whole lines, so the memory does not depend on the size of the file.
 """
 
 import bz2
@@ -22,8 +22,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import write_file
 
 BLOCK_BYTES = 1 << 18
-COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller: the text may be a thousand times larger
-PIPE_MEMORY_BYTES = 1 << 24  # of a pipe that is read twice; the rest goes to a temporary file
+COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
+PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; further bytes go to a temporary file
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
@@ -40,10 +40,9 @@ LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 tex
 def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """The lines of a text file, or of standard input for "-", without their line feeds.
 
-    Files with the suffix .gz, .xz, .bz2 or .zst are decompressed. If every line ends in a carriage return, one is
-    removed from each. A byte order mark stays, as the first character of line 1.
-    Raises UserError for a file that cannot be read, is damaged, or is not UTF-8. lenient: lines that are not UTF-8 are
-    read too, see `encoding_errors`.
+    Files with the suffix .gz, .xz, .bz2 or .zst are decompressed. If every line ends in a carriage return, the carriage
+    returns are removed. A byte order mark is kept as the first character of line 1. lenient: also read lines that are
+    not UTF-8, see `encoding_errors`. Raises UserError for a file that can't be read, is damaged, or is not UTF-8.
     """
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
@@ -56,7 +55,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
 
 
 def without_byte_order_mark(lines: Iterator[str]) -> Iterator[str]:
-    """The lines without a byte order mark at the beginning of the first."""
+    """The lines, without a byte order mark at the beginning of the first line."""
     first = next(lines, None)
     if first is not None:
         yield first.removeprefix(BYTE_ORDER_MARK)
@@ -64,7 +63,7 @@ def without_byte_order_mark(lines: Iterator[str]) -> Iterator[str]:
 
 
 def suffixes(file: str) -> tuple[str, str]:
-    """The suffixes of a file's format and of its compression, such as (".tsv", ".gz"); "" for none."""
+    """The suffixes for a file's format and for its compression, such as (".tsv", ".gz"); "" for a missing suffix."""
     path = Path(file)
     compression = path.suffix.lower()
     if compression in DECOMPRESSORS:
@@ -80,7 +79,7 @@ def _zstandard() -> Any:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-# Each makes a decompressor of one stream; all have `decompress`, `eof` and `unused_data`.
+# Each function makes a decompressor for one stream, with `decompress`, `eof` and `unused_data`.
 DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".xz": lzma.LZMADecompressor,
@@ -111,7 +110,7 @@ def _read(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
 
 
 def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
-    """The content of one or more compressed streams; they must be complete, with only zeros between them."""
+    """Decompress one or more concatenated streams, which must be complete, with nothing but zero bytes between them."""
     stream = start()
     for piece in pieces:
         while piece := piece.lstrip(b"\0") if stream.eof else piece:
@@ -119,7 +118,7 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
                 stream = start()
             try:
                 yield stream.decompress(piece)
-            except Exception as error:  # the four libraries have no exception in common
+            except Exception as error:  # the four libraries have no exception class in common
                 raise UserError(f"{file} is damaged, or not compressed as its suffix says: {error}.") from error
             piece = stream.unused_data
     if not stream.eof:
@@ -127,7 +126,7 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
 
 
 def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The bytes in blocks of whole lines: every block but the last ends in a line feed."""
+    """Regroup the bytes into blocks of whole lines: every block ends in a line feed, except perhaps the last."""
     waiting: list[bytes] = []
     for piece in pieces:
         end = piece.rfind(b"\n") + 1
@@ -141,9 +140,9 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether every line ends in a carriage return, and the blocks from the beginning.
+    """Whether every line ends in a carriage return, and an iterator over all blocks.
 
-    A file whose first block does is read twice, a pipe to its end before this returns.
+    If every line of the first block does, further lines are read ahead: a file is read twice, a pipe's bytes are kept.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):
@@ -165,12 +164,12 @@ def _replay(spool: IO[bytes]) -> Iterator[bytes]:
 
 
 def _ends_in_cr(block: bytes) -> bool:
-    """Whether every line of the block ends in a carriage return, except a last line without a line feed."""
+    """Whether every line of the block ends in a carriage return, ignoring a last line without a line feed."""
     return block.count(b"\n") == block.count(b"\r\n")
 
 
 def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
-    """The text of a block that begins with line `first_line`; raises UserError that names the first bad byte."""
+    """Decode a block that begins with line `first_line`; the UserError for invalid UTF-8 names the first bad byte."""
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -187,7 +186,7 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
 
 
 def display_name(file: str) -> str:
-    """The name of a file in messages."""
+    """The name that messages use for a file."""
     return "standard input" if file in STANDARD_INPUT else file
 
 
@@ -205,7 +204,7 @@ def _refuse(file: str, error: OSError) -> NoReturn:
 
 
 def _suggestion(missing: Path) -> str:
-    """The rest of the message for a missing file: the most similar name in its folder."""
+    """The end of the message for a missing file, with the most similar file name in its folder."""
     if not missing.parent.is_dir():
         return f", nor does the folder {missing.parent}."
     with contextlib.suppress(OSError):
@@ -216,7 +215,7 @@ def _suggestion(missing: Path) -> str:
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
-    """Raise UserError for an output that can't be written or is an input, before any work is done."""
+    """Raise UserError if the output can't be written or is one of the inputs; called before any work is done."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():
@@ -231,7 +230,7 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
 
 
 def read_bytes(file: str) -> bytes:
-    """A whole file; raises UserError if it can't be read."""
+    """The content of a file; raises UserError if it can't be read."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -239,10 +238,9 @@ def read_bytes(file: str) -> bytes:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write a file of lines; - is the standard output.
+    """Write lines to a file, or to standard output for "-"; raises UserError if the file can't be written.
 
-    The file is replaced when all lines are written, and stays as it was if `lines` or the writing fails. Raises
-    UserError if it can't be written.
+    An existing file is replaced only after all lines are written, and stays unchanged if `lines` or a write fails.
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)
@@ -251,7 +249,7 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(output: Path, content: bytes) -> None:
-    """Write a file as `write_lines` does."""
+    """Write bytes to a file or to standard output, as `write_lines` writes lines."""
     if output == STANDARD_OUTPUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
@@ -261,20 +259,20 @@ def write_bytes(output: Path, content: bytes) -> None:
 
 def _write(output: Path, parts: Iterable[bytes]) -> None:
     if not output.exists() or output.is_file():
-        with write_file(output.resolve()) as file:  # a link stays a link
+        with write_file(output.resolve()) as file:  # a symbolic link is kept, and its target is replaced
             file.writelines(parts)
         return
     try:
         with output.open("wb") as file:  # a pipe or a device can't be replaced
             file.writelines(parts)
-    except BrokenPipeError:  # the reader has gone: the command ends with status 141
+    except BrokenPipeError:  # the reading process has ended: the command ends with status 141
         raise
     except OSError as error:
         raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines as UTF-8 with line feeds between them, on every system."""
+    """Print lines as UTF-8, with a line feed after each, on every operating system."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for line in lines:

@@ -1,7 +1,4 @@
-"""The symbols of linearised parse trees, which are the target language of a parser (wings/parsing).
-
-A vocabulary and a model folder show by them that a model makes trees.
-"""
+"""The symbols of linearised parse trees (wings/parsing); a model is a parser if its target vocabulary has them."""
 
 from collections.abc import Iterable
 
@@ -10,9 +7,9 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The mark of the word with this index, and of its tag: "0)" to "31)", and again from "0)".
+    """The mark that precedes the word with this index, and also the word's tag: "0)" to "31)", then "0)" again.
 
-    No tree contains such a symbol. Without marks a model would have to count the words.
+    Unmarked trees contain no such symbols. Without marks a model would have to count the words.
     """
     return f"{index % NUM_MARKS})"
 
@@ -21,5 +18,5 @@ ALL_MARKS = " ".join(map(mark, range(NUM_MARKS)))
 
 
 def are_of_trees(symbols: Iterable[str]) -> bool:
-    """Whether the symbols of a vocabulary are those of marked trees."""
+    """Whether the symbols of a vocabulary include all marks and the closing bracket of trees."""
     return {CLOSE, *ALL_MARKS.split(" ")} <= set(symbols)

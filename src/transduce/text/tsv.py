@@ -1,4 +1,4 @@
-"""TAB-separated pairs: a source text, a TAB, its translation. Further columns are ignored."""
+"""TAB-separated pairs: each line holds a source text, a TAB and its translation. Further columns are ignored."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from transduce.text.plain import display_name, read_lines, without_byte_order_ma
 
 
 def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
-    """Read the first two columns of every line as they stand: there is no quoting and no header.
+    """Read the first two columns of every line; there is no quoting and no header line.
 
     A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for Tatoeba's exports,
-    whose first and third columns are sentence numbers. lenient: from line 2, a line without a TAB is a text without a
-    translation.
+    whose first and third columns are sentence numbers. lenient: a line without a TAB, unless it is the first, is a
+    source without a translation.
     """
     name = display_name(file.path)
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
@@ -21,7 +21,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if not tab and line.strip() and not (file.lenient and number > 1):
             raise UserError(
                 f"{name}:{number}: expected 2 columns, found 1. Separate source and target with a TAB; "
-                "give two files with one text per line as two files."
+                "if your corpus is two line-aligned files, give both."
             )
         if number == 1 and _is_numbered(line):
             raise UserError(f"{name}:1: columns 1 and 3 are sentence numbers. Keep the two texts: `cut -f 2,4 {name}`.")
@@ -29,7 +29,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(text: str, target: str) -> str:
-    """A line of a TSV file with another target."""
+    """The line of a TSV file with its target replaced."""
     source, _, rest = text.partition("\t")
     _, tab, more = rest.partition("\t")
     return f"{source}\t{target}{tab}{more}"

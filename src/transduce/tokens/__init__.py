@@ -1,1 +1,1 @@
-"""Text to ids and back, the store that ids lie in, and the plan of batches; no torch."""
+"""Tokenizers, stores of token ids, and the planning of batches; no module here imports torch."""

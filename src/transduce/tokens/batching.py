@@ -1,7 +1,7 @@
-"""The plan of batches: a pure function of lengths, budget, seed, epoch and block.
+"""Plans batches, as a pure function of sentence lengths, budget, seed, epoch and block.
 
-Sentences of similar length share a batch (section 5.1 of the paper). Lengths count tokens without EOS;
-cells count EOS, so that a batch of n sentences has n * (longest + 1) cells on each side.
+Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. Cells, the positions
+of a padded batch, include EOS: a batch of n sentences has n * (longest + 1) cells on each side.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,10 @@ Indices = NDArray[np.int64]
 def micro_batches(
     source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int, block: int = 0
 ) -> list[Indices]:
-    """Every sentence in exactly one batch, with at most `budget` cells on the source and on the target side.
+    """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
 
-    Batches come in random order and are redrawn every epoch. At most one batch is a remainder.
-    block: the number of this part of the epoch, if the epoch has several.
-    Raises ValueError if a sentence alone exceeds the budget.
+    Batches come in random order and are redrawn every epoch. All but one are as full as the budget allows. block: the
+    number of the block, if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -35,10 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of all cells, both sides together, that hold padding; 0 if there are none.
-
-    batches: the lengths of the sources and of the targets of each.
-    """
+    """The share of padding in the cells of both sides; 0 without cells. batches: the lengths of sources and targets."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -52,22 +48,22 @@ def _cells(lengths: ArrayLike) -> Indices:
 
 
 def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
-    """An order in which neighbours have similar lengths on both sides; ties stay in the order given.
+    """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
-    The longer side decides how many sentences fill a batch, so it comes first. Among sentences whose longer side is
-    equal, the difference of the sides rises and falls by turns, so that it doesn't jump from one length to the next.
+    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second is
+    the difference between the sides, which rises for one length and falls for the next, to avoid jumps.
     """
     longer, difference = np.maximum(source, target), source - target
-    # Large batches hold all sentences of some lengths; starting elsewhere moves the places where they are cut.
+    # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
     falling, direction = random.integers(2), random.choice((-1, 1))
     return np.lexsort((np.where(longer % 2 == falling, -difference, difference), direction * longer))
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
-    """`order` in pieces as long as the budget allows; `longer` is the cells of each sentence's longer side."""
+    """Cut `order` into batches as large as the budget allows; longer: the cells of each sentence's longer side."""
     batches, start = [], 0
     while start < len(order):
-        most = budget // longer[start]  # sentences, if no longer one follows
+        most = budget // longer[start]  # sentences fit, if none of them is longer than the first
         longest = np.maximum.accumulate(longer[start : start + most])
         size = int(np.count_nonzero(longest * np.arange(1, len(longest) + 1) <= budget))
         batches.append(order[start : start + size])

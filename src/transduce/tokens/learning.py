@@ -1,4 +1,4 @@
-"""Vocabularies learnt from texts, by SentencePiece."""
+"""Learns SentencePiece vocabularies from texts."""
 
 import io
 import re
@@ -13,35 +13,35 @@ from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.vocabulary import SPACE
 
-RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece skips lines with some of these when it learns
-CHARACTER_COVERAGE = 0.9999  # share of the corpus whose characters get pieces; the others are spelled in bytes
-MAX_LEARNING_SENTENCES = 2_000_000  # more don't change a vocabulary, and need memory
-MAX_LINE_CHARACTERS = 4000  # longer lines are split, for SentencePiece skips them or fails on them
+RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
+CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
+MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
+MAX_LINE_CHARACTERS = 4000  # longer lines are split, since SentencePiece skips them or fails on them
 BYTES = 256
-TRAINING_THREADS = 16  # fixed, as sums in unigram training depend on the number of threads
+TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 
 
 def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
     """Learn a SentencePiece model from the texts of one side, or of both, and return it serialised.
 
-    Raises UserError if there is no text, or if the vocabulary has no room for the 256 bytes.
+    Raises UserError if there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
     """
     special = UNK + 1 + BYTES + len(SPACE) + len(placeholder_tokens)
     if vocab_size <= special:
         raise UserError(
-            f"data.vocab_size must be above {special}, not {vocab_size}: {BYTES} pieces are needed for bytes."
+            f"data.vocab_size must be above {special}, not {vocab_size}: the vocabulary needs {BYTES} byte pieces."
         )
     alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens)
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     sentences = (others.sub(" ", part) for part in _sample(sides))
-    # hard_vocab_limit: a small corpus supports fewer pieces.
+    # hard_vocab_limit=False: a small corpus may not contain enough different pieces.
     return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(placeholder_tokens))
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:
-    """Make a model in which every word of the texts, with the space before it, is a piece."""
+    """Make a serialised SentencePiece model with one piece for every word of the texts and the space before it."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
@@ -57,7 +57,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
         model_writer=model,
         model_type=kind,
         vocab_size=vocab_size,
-        character_coverage=1.0,  # of what learn_model has kept
+        character_coverage=1.0,  # of the characters that learn_model kept
         byte_fallback=True,
         pad_id=PAD,
         bos_id=BOS,
@@ -74,7 +74,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
 
 
 def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
-    """At most MAX_LEARNING_SENTENCES evenly spaced texts of all sides, in parts of at most MAX_LINE_CHARACTERS."""
+    """At most MAX_LEARNING_SENTENCES evenly spaced texts of all sides, split into parts of MAX_LINE_CHARACTERS."""
     for texts in sides:
         stride = -(-len(texts) * len(sides) // MAX_LEARNING_SENTENCES) or 1
         for text in islice(texts, 0, None, stride):
@@ -83,7 +83,7 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
 
 
 def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
-    """The most frequent characters: enough for CHARACTER_COVERAGE, and at most `limit`."""
+    """The most frequent characters, except `without`: enough for CHARACTER_COVERAGE, but at most `limit`."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)

@@ -1,8 +1,8 @@
-"""Several token stores as one; the weight of a store says how often an epoch shows its pairs. Nothing is copied.
+"""Several token stores used as one, without a copy; the weight of a store is how often an epoch contains its pairs.
 
-An epoch is planned in blocks, each when it is reached, so that neither the time before the first update nor memory
-depends on the size of the corpus. Up to BLOCK_PAIRS pairs are one block. A larger corpus is divided into blocks of
-equal size, redrawn every epoch, by runs of neighbours, which lie together on the disk and are read once.
+An epoch is divided into blocks. Each block is planned when training reaches it, so neither the time before the first
+update nor the memory depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is one block. A larger one
+has blocks of equal size, redrawn every epoch from runs of neighbouring pairs, which are read from the disk together.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ import numpy as np
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import Column, TokenStore
 
-BLOCK_PAIRS = 1 << 21  # planned together at most: takes about 250 MB and a second
-RUN_PAIRS = 256  # neighbours in a corpus that belong to the same block
-SLICE_PAIRS = 1 << 20  # per operation, which needs memory for one slice only
+BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
+RUN_PAIRS = 256  # neighbouring pairs that belong to the same block
+SLICE_PAIRS = 1 << 20  # pairs per array operation, to limit its memory
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively; weights: how often an epoch shows a pair, on average."""
+    """The pairs of all stores, numbered consecutively; weights: how often an epoch contains the pairs of each store."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -29,7 +29,7 @@ class Mixture:
 
     @property
     def pairs_per_epoch(self) -> int:
-        """How many pairs an epoch shows, repetitions counted."""
+        """The number of pairs in an epoch; a pair that occurs twice counts twice."""
         shares = [divmod(weight, 1) for weight in self.weights]
         return sum(
             int(copies) * len(store) + round(part * len(store))
@@ -38,24 +38,24 @@ class Mixture:
 
     @property
     def blocks(self) -> int:
-        """How many blocks an epoch is planned in."""
+        """The number of blocks in an epoch."""
         return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
-        """Ids of the source sentences of some pairs."""
+        """The ids of the source sentence of each of `pairs`."""
         return self._gather([store.source for store in self.stores], pairs)
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
-        """Ids of the target sentences of some pairs."""
+        """The ids of the target sentence of each of `pairs`."""
         return self._gather([store.target for store in self.stores], pairs)
 
     def origin(self, index: int) -> tuple[int, int, int]:
-        """Number of the store, of the file in it, and line."""
+        """Where a pair comes from: the number of its store, the number of its file in the store, and its line."""
         store = int(np.searchsorted(self.starts, index, side="right")) - 1
         return store, *self.stores[store].origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
-        """Tokens of the source and of the target of some pairs, EOS not counted (pairs,)."""
+        """The numbers of source tokens and of target tokens of each of `pairs` (pairs,), without EOS."""
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
@@ -64,7 +64,7 @@ class Mixture:
         return source, target
 
     def longest(self) -> tuple[int, int]:
-        """The pair with the longest side (the first of them), and the tokens of that side, EOS not counted."""
+        """The first pair with the longest side, and the number of tokens of that side, without EOS."""
         pair, tokens = 0, -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, len(store), SLICE_PAIRS):
@@ -77,8 +77,8 @@ class Mixture:
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
-        A pure function of the stores and the arguments. A weight of 2.5 shows every pair twice, and half of the pairs,
-        redrawn every epoch, once more. Only the last update of a block may have fewer micro-batches than others.
+        A pure function of the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half of the
+        pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
@@ -90,8 +90,8 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block, in corpus order; of several blocks, each has an equal part of the runs, at random."""
-        random = np.random.default_rng((seed, epoch, 0, 1))  # a stream used nowhere else
+        """The pairs of a block, in corpus order; the runs are divided equally and at random among the blocks."""
+        random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
         if self.blocks > 1:
@@ -101,22 +101,19 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The runs of a store that an epoch shows: the first pair of each, and how many pairs it has.
-
-        In a single block, a run is one pair.
-        """
+        """The first pair and the size of each run of a store in an epoch. In an epoch of one block, a run is a pair."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)
         copies, part = divmod(self.weights[store], 1)
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
-        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run that is needed is shortened
+        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run may be shortened
         order, extra = order[extra > 0], extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
-        """The rows of some pairs, in their order."""
+        """The ids of each of `pairs`; columns: the sources or the targets of each store."""
         stores = np.searchsorted(self.starts, pairs, side="right") - 1
         rows = {
             store: iter(columns[store].rows(pairs[stores == store] - self.starts[store]))

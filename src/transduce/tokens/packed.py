@@ -1,4 +1,4 @@
-"""Files of whole numbers, in 16 bits if all of them fit, else in 32."""
+"""Files of non-negative integers: 16 bits for each integer if all of them fit, else 32 bits."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-CONVERTED_NUMBERS = 1 << 20  # at once
+CONVERTED_NUMBERS = 1 << 20  # integers converted at a time
 
 
 class PackedWriter:
-    """Writes a file of numbers: in 16 bits until one does not fit, then all in 32."""
+    """Writes a file of integers with 16 bits for each; when one does not fit, converts the file to 32 bits."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,17 +25,16 @@ class PackedWriter:
 
     @property
     def type(self) -> str:
-        """The type to map the file with, as numpy names it."""
+        """The numpy name of the integers' type, for `map_file`."""
         return self._dtype.str
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Write more numbers, none of which is negative or beyond 32 bits."""
+        """Append integers from 0 to 2^32 - 1."""
         if self._dtype.itemsize == 2 and numbers.max(initial=0) > np.iinfo(np.uint16).max:
             self._widen()
         self._file.write(numbers.astype(self._dtype).tobytes())
 
     def _widen(self) -> None:
-        """Convert the file to 32 bits."""
         self._file.close()
         narrow = map_file(self._path, self.type)
         self._dtype = np.dtype(np.uint32)
@@ -47,7 +46,7 @@ class PackedWriter:
 
 
 def map_file(path: Path, dtype: str) -> NDArray[Any]:
-    """Map a file of numbers into memory."""
+    """Map a file of integers into memory, read-only."""
     if path.stat().st_size == 0:
         return np.empty(0, dtype=dtype)  # an empty file can't be mapped
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))

@@ -1,4 +1,4 @@
-"""Where in a text each of its pieces stands."""
+"""The position of each piece in a text."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -8,10 +8,10 @@ MAX_CHARACTER_BYTES = 4
 
 
 def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
-    """The spans of pieces, which tile the text; a piece is its characters or, if it spells a byte, that byte.
+    """The spans of all pieces of a text, without gaps; a piece is a string, or a number if it spells a byte.
 
-    A character that is spelled in bytes stands at its last byte, and the others have empty spans; a byte that belongs
-    to no character is U+FFFD.
+    If several byte pieces spell a character, the last piece has the character's span, and the others have empty spans.
+    A byte that belongs to no character has the span of one character, U+FFFD.
     """
     lengths: list[int] = []
     while len(lengths) < len(pieces):
@@ -24,7 +24,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
 
 
 def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
-    """How many bytes from `begin` on spell a character; 1 if none do."""
+    """The number of byte pieces from `begin` on that spell a character; 1 if they spell none."""
     spelled = bytearray()
     for piece in pieces[begin : begin + MAX_CHARACTER_BYTES]:
         if isinstance(piece, str):

@@ -1,14 +1,14 @@
-"""Token stores: encoded pairs in a folder, mapped into memory, so that a corpus need not fit into memory.
+"""Token stores: folders of encoded pairs. Their files are mapped into memory, so a corpus may be larger than memory.
 
 source.ids      target.ids         the ids of all sentences, one after another
 source.lengths  target.lengths     the number of ids of each sentence
 source.starts   target.starts      where every 64th sentence begins, in 64 bits
-origin.steps                       the lines from the pair before to each pair, in 8 bits; 0 for a jump
-origin.jumps                       pair, number of its file and line (64 bits each), of every pair whose step exceeds
-                                   8 bits or that is in another file, and of every 4096th pair
-store.json      manifest.json      types of ids and lengths; sizes and hashes
+origin.steps                       for each pair, the number of lines since the previous pair, in 8 bits; 0 for a jump
+origin.jumps                       for each jump, the pair, its file's number and its line, in 64 bits each; jumps are
+                                   steps to another file or beyond 8 bits, and every 4096th pair
+store.json      manifest.json      the types of ids and lengths; the sizes and hashes of all files
 
-Ids and lengths take 16 bits if all of them fit, else 32: beside its ids, a pair takes 5.3 bytes.
+Ids and lengths take 16 bits if all of them fit, else 32. In addition to its ids, a pair takes 5.3 bytes.
 """
 
 import json
@@ -26,15 +26,15 @@ from transduce.system.files import verify, write_folder
 from transduce.tokens.packed import PackedWriter, map_file
 from transduce.tokens.vocabulary import Rows
 
-STORE_FORMAT = 2  # of a store; another one is refused
+STORE_FORMAT = 2  # stores of any other format are rejected
 HEADER = "store.json"
-STRIDE = 64  # sentences between two stored starts
-MAX_STEPS = 4096  # that are added up to find a line
-NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # in the header
+STRIDE = 64  # sentences from one stored start to the next
+MAX_STEPS = 4096  # steps that are added up to find a pair's line
+NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # keys of the header
 
 
 class Encoded(NamedTuple):
-    """Encoded pairs, with the number of the file and the line that each comes from (pairs,)."""
+    """Encoded pairs, with the file number and the line of each pair (pairs,)."""
 
     source: Rows
     target: Rows
@@ -42,17 +42,14 @@ class Encoded(NamedTuple):
     lines: NDArray[np.int64]
 
     def where(self, chosen: NDArray[np.bool_]) -> "Encoded":
-        """Some of the pairs; chosen: (pairs,)."""
+        """The pairs for which `chosen` (pairs,) is true."""
         if chosen.all():
             return self
         return Encoded(self.source.where(chosen), self.target.where(chosen), self.files[chosen], self.lines[chosen])
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
-    """Write all pairs, in order, into a new folder, whole or not at all.
-
-    Raises UserError if the folder exists or the disk is full.
-    """
+    """Write all pairs, in order, into a new folder, atomically; raises UserError if it exists or the disk is full."""
     with write_folder(folder) as aside, ExitStack() as files:
         source, target = (_ColumnWriter(aside / name, files) for name in ("source", "target"))
         origins = _OriginWriter(aside, files)
@@ -69,11 +66,11 @@ class Column(NamedTuple):
     """All sources, or all targets, of a store."""
 
     ids: NDArray[Any]  # (tokens,), unsigned and read-only
-    lengths: NDArray[Any]  # (sentences,), EOS not counted; unsigned, perhaps of 16 bits
-    starts: NDArray[np.int64]  # (sentences / STRIDE, rounded up)
+    lengths: NDArray[Any]  # (sentences,), without EOS; unsigned, 16 or 32 bits
+    starts: NDArray[np.int64]  # where every STRIDE-th sentence begins (sentences / STRIDE, rounded up)
 
     def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """The ids of some sentences."""
+        """The ids of the sentences at these indices."""
         known, behind = np.divmod(places, STRIDE)
         near = (known[:, None] * STRIDE + np.arange(STRIDE - 1)).clip(max=len(self.lengths) - 1)
         between = np.where(np.arange(STRIDE - 1) < behind[:, None], self.lengths[near], 0)
@@ -86,7 +83,7 @@ class TokenStore:
     """A store that `write_store` wrote, mapped into memory; pairs are counted from 0."""
 
     def __init__(self, folder: Path | str) -> None:
-        """Checks the sizes of the files; raises UserError that names a damaged file."""
+        """Check the sizes of the files; the UserError for a damaged store names the damaged file."""
         verify(folder)
         folder = Path(folder)
         types = _read_header(folder)
@@ -102,11 +99,10 @@ class TokenStore:
         self._jumps = map_file(folder / "origin.jumps", "i8").reshape(-1, 3)
 
     def __len__(self) -> int:
-        """The number of pairs."""
         return len(self.source.lengths)
 
     def origin(self, i: int) -> tuple[int, int]:
-        """The number of the file and the line that a pair comes from."""
+        """The file number and the line of a pair."""
         jump = bisect_right(self._jumps[:, 0], i) - 1  # np.searchsorted would copy the column
         pair, file, line = self._jumps[jump].tolist()
         return file, line + int(self._steps[pair + 1 : i + 1].sum())
@@ -131,7 +127,7 @@ class _ColumnWriter:
 
 
 class _OriginWriter:
-    """Writes file and line of every pair; `files` closes its files."""
+    """Writes the file number and the line of every pair; `files` closes its files."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self._steps = files.enter_context((folder / "origin.steps").open("wb"))
@@ -151,7 +147,7 @@ class _OriginWriter:
 
 
 def _read_header(folder: Path) -> dict[str, str]:
-    """The types of the numbers; raises UserError if the header is missing, damaged or of another format."""
+    """The types of ids and lengths; raises UserError if the header is missing, damaged or of another format."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_bytes())
@@ -164,8 +160,8 @@ def _read_header(folder: Path) -> dict[str, str]:
     if version != STORE_FORMAT:
         raise UserError(
             f"{path} has format {version}, this transduce reads format {STORE_FORMAT}. Prepare {folder} again with "
-            "this version, or install the one that wrote it."
+            "this version, or install the version that wrote it."
         )
     if not is_known:
-        raise UserError(f"{path} is damaged: it names unknown types of numbers; prepare {folder} again.")
+        raise UserError(f"{path} is damaged: it names unknown number types; prepare {folder} again.")
     return types

@@ -1,7 +1,7 @@
-"""Text to ids and back, without loss: decode(encode(text)) == text for every line of text.
+"""Converts text to ids and back without loss: decode(encode(text)) == text for every line of text.
 
-SentencePiece (BPE or unigram), with one vocabulary for both sides or one for each. Characters without a piece are
-spelled in bytes, so that the unknown piece never occurs. Ids never hold PAD, BOS or EOS: batches add them.
+It uses SentencePiece (BPE or unigram), with one vocabulary for both sides or one for each. Characters without a piece
+are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which batches add.
 """
 
 import json
@@ -15,16 +15,16 @@ from transduce.tokens.learning import learn_model, learn_symbols
 from transduce.tokens.vocabulary import Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
-PIECES = "tokenizer.pieces.json"  # of an imported vocabulary: its pieces by id
+PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
 IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabulary"
 
 
 class Tokenizer:
-    """The vocabularies of both sides; `source` is None if one serves both."""
+    """The vocabularies of both sides; `source` is None if both sides share one vocabulary."""
 
     def __init__(self, target: Vocabulary, source: Vocabulary | None = None) -> None:
         self.target, self.source = target, source or target
-        # Two imported models may give their pieces the same ids.
+        # Two imported SentencePiece models may share one list of pieces.
         self.joint = source is None or (target.listed is not None and source.listed is target.listed)
 
     @classmethod
@@ -39,12 +39,11 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
     ) -> Self:
-        """Learn vocabularies of `vocab_size` pieces, or of as many as the texts support (see `source_size`).
+        """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
 
-        symbols: every word of the targets is a piece, and they have no others (linearised trees).
-        placeholder_tokens: characters that are always pieces of their own.
-        The texts are iterated several times; the same texts give the same bytes. Raises UserError if there is
-        no text, or if the vocabulary has no room for the 256 bytes.
+        symbols: the target pieces are exactly the words of the targets (linearised trees). placeholder_tokens:
+        characters that are always separate pieces. The texts are iterated over several times; the same texts give
+        identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
         """
         if symbols:
             targets_model = learn_symbols(targets)
@@ -57,10 +56,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
-        """Open the files that `save` wrote; raises UserError that names a missing or damaged file.
-
-        threads: how many encode at once.
-        """
+        """Open the files that `save` wrote, to encode with `threads` threads; raises UserError for a damaged file."""
         folder = Path(folder)
         lists = _read_pieces(folder / PIECES)
         separate = not (folder / JOINT).exists() and any((folder / name).exists() for name in (SOURCE, TARGET))
@@ -72,7 +68,7 @@ class Tokenizer:
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
         source, target = self.models
-        one = self.joint or self.is_imported  # two vocabularies of the same texts are still two
+        one = self.joint or self.is_imported  # separately learnt vocabularies stay separate, even if equal
         files = {JOINT: target} if one and source == target else {SOURCE: source, TARGET: target}
         if self.is_imported:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]
@@ -82,38 +78,37 @@ class Tokenizer:
         return list(files)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of source texts; an empty text has none."""
+        """The ids of each source text; an empty text has no ids."""
         return self.source.encode(texts).lists()
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of target texts; an empty text has none."""
+        """The ids of each target text; an empty text has no ids."""
         return self.target.encode(texts).lists()
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of rows of target ids, which need not be valid.
+        """The text of each row of target ids; raises IndexError for an id beyond the vocabulary.
 
-        PAD, BOS and EOS are skipped, bytes that aren't UTF-8 become U+FFFD and a line break becomes a space. Raises
-        IndexError for an id beyond the vocabulary.
+        PAD, BOS and EOS are skipped, bytes that are not UTF-8 become U+FFFD, and a line break becomes a space.
         """
         return self.target.decode(rows)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of source ids, to show to people; U+2581 is a space."""
+        """The pieces of source ids, for display; U+2581 stands for a space."""
         return self.source.pieces(ids)
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of target ids, to show to people; U+2581 is a space."""
+        """The pieces of target ids, for display; U+2581 stands for a space."""
         return self.target.pieces(ids)
 
     def same_pieces(self, other: "Tokenizer") -> bool:
-        """Whether ids mean the same in both, so that their models can form an ensemble."""
+        """Whether both tokenizers have the same pieces for the same ids, so that their models can form an ensemble."""
         return all(
             mine.pieces(range(mine.size)) == theirs.pieces(range(theirs.size))
             for mine, theirs in ((self.source, other.source), (self.target, other.target))
         )
 
     def target_symbols(self) -> dict[int, str]:
-        """The words of a target vocabulary that was made of symbols, by id; else none."""
+        """The words of a target vocabulary that was learnt with `symbols`, by id; empty for other vocabularies."""
         return {} if self.is_imported or self.has_placeholder_tokens else self.target.symbols()
 
     @property
@@ -128,41 +123,41 @@ class Tokenizer:
 
     @property
     def is_imported(self) -> bool:
-        """Whether the ids are not those of the SentencePiece models."""
+        """Whether the vocabulary was imported, with ids that are not those of its SentencePiece models."""
         return self.target.listed is not None
 
     @property
     def source_size(self) -> int:
-        """Pieces in the source vocabulary."""
+        """The number of pieces in the source vocabulary."""
         return self.source.size
 
     @property
     def target_size(self) -> int:
-        """Pieces in the target vocabulary."""
+        """The number of pieces in the target vocabulary."""
         return self.target.size
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
-    """The vocabulary in a file; listed: the pieces of an imported one."""
+    """The vocabulary in a file; listed: the pieces by id, if it is an imported vocabulary."""
     try:
         model = file.read_bytes()
         return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)
     except FileNotFoundError:
-        raise UserError(f"{file} is missing; take it from another copy of this folder.") from None
+        raise UserError(f"{file} is missing; restore it from another copy of this folder.") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} can't be read: {error}; take it from another copy.") from None
+        raise UserError(f"{file} can't be read: {error}; restore it from another copy of this folder.") from None
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
-    """The lists of pieces of an imported vocabulary; raises UserError that names a damaged file."""
+    """The lists of pieces of an imported vocabulary, else [None]; raises UserError for a damaged file."""
     try:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:
         return [None]
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} can't be read: {error}; take it from another copy.") from None
+        raise UserError(f"{file} can't be read: {error}; restore it from another copy of this folder.") from None
     if not (
         isinstance(lists, list) and 1 <= len(lists) <= 2 and all(each and isinstance(each, list) for each in lists)
     ):
-        raise UserError(f"{file} is damaged: it is not one or two lists of pieces; take it from another copy.")
+        raise UserError(f"{file} is damaged: it must hold one or two lists of pieces. Restore it from another copy.")
     return lists

@@ -1,4 +1,4 @@
-"""One SentencePiece model of our own: text to ids and back, with a cache of encoded words."""
+"""A vocabulary is a SentencePiece model, which converts text to ids and back; encoded words are cached."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,45 +12,42 @@ from numpy.typing import NDArray
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span, piece_spans
 
-SPACE = "\u2581"  # SentencePiece's sign for a space; in a text it is a character like others
-# A protocol buffer that is continued with a second normalizer_spec merges both: this one says add_dummy_prefix = false.
+SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
+# Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
-MAX_CACHED_CHARACTERS = 2_000_000  # of all words: about 200,000 words and 30 MB
+MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000 words and 30 MB
 
 
 class Rows(NamedTuple):
-    """Rows of ids, of sentences or words, one after another."""
+    """The ids of several sentences or words, concatenated, and the length of each."""
 
     ids: NDArray[np.uint32]  # (tokens,)
     lengths: NDArray[np.int64]  # (sentences,)
 
     def where(self, chosen: NDArray[np.bool_]) -> "Rows":
-        """Some of the rows; chosen: (sentences,)."""
+        """The rows for which `chosen` (sentences,) is true."""
         return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """The rows at these places, in their order."""
+        """The rows at the indices `places`, in that order."""
         lengths = self.lengths[places]
         starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
         return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
 
     def lists(self) -> list[list[int]]:
-        """Each row as a list."""
+        """The rows as lists."""
         ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
         return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def pack(rows: Sequence[Sequence[int]]) -> Rows:
-    """Lists of ids, one after another."""
+    """Concatenate lists of ids."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     return Rows(np.fromiter(chain.from_iterable(rows), np.uint32, int(lengths.sum())), lengths)
 
 
 class WordCache:
-    """Encodes texts whose words, separated by spaces, are encoded independently of each other.
-
-    encode: encodes words; it is called once for each word in the cache.
-    """
+    """Encodes texts word by word, split at spaces, and caches their ids; encode: encodes words that are not cached."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -60,7 +57,7 @@ class WordCache:
         self._size = 0  # characters
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """Ids of texts; an empty text has none."""
+        """The ids of each text; an empty text has no ids."""
         spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
         words = " ".join(texts).split(" ") if texts else []
         with self._lock:
@@ -74,7 +71,7 @@ class WordCache:
         return Rows(ids, lengths)
 
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The place of each word in the cache, to which new words are added."""
+        """The index of each word in the cache, after adding new words to it."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MAX_CACHED_CHARACTERS and self._place:
@@ -91,34 +88,34 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of one side, or of both; raises ValueError if the model is damaged or its ids aren't ours."""
+    """The vocabulary of one side, or of both; raises ValueError for a damaged model or one with other special ids."""
 
-    listed: Sequence[str] | None = None  # the pieces by id, where they are not those of the model (imported models)
+    listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model, self.threads = model, threads
         self.processor = open_model(model)
         special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
         if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
-            raise ValueError("it is a SentencePiece model with other special pieces, or without bytes")
+            raise ValueError("it is a SentencePiece model with other special pieces, or without byte pieces")
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
         self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
-        # No piece crosses a space, so BPE, whose scores are ranks, cuts a word alike in every text. Unigram adds up
-        # the scores of a whole text, and rounding may decide between two ways to cut its last word.
+        # No piece crosses a space, so BPE, whose scores are ranks, splits a word in the same way in every text. Unigram
+        # adds up the scores of a whole text, so rounding may change how a word is split.
         is_bpe = all(self.processor.get_score(token).is_integer() for token in range(self.size))
         self._words = WordCache(self._encode_words) if is_bpe else None
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """Ids of texts; an empty text has none."""
+        """The ids of each text; an empty text has no ids."""
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
         return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
 
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
-        # SentencePiece takes bytes: half of a surrogate pair becomes U+FFFD in it, instead of an exception.
+        # Given bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; given a string, it would fail.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
         rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
         for i, text in enumerate(texts):
@@ -129,7 +126,7 @@ class Vocabulary:
         return pack(rows)
 
     def encode_behind(self, text: str) -> list[int]:
-        """The ids of a text without a space before it; U+2581 is spelled in bytes, or it would become a space."""
+        """Encode a text without a space before it; U+2581 is spelled in bytes, since its piece would mean a space."""
         first, *rest = text.encode("utf-8", "surrogatepass").split(SPACE.encode())
         row: list[int] = self.continuing.encode(first)
         for part in rest:
@@ -138,12 +135,12 @@ class Vocabulary:
         return row
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of rows of ids, as `Tokenizer.decode`."""
+        """The text of each row of ids, as in `Tokenizer.decode`."""
         plain = [[int(token) for token in row if token > UNK] for row in rows]
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """Where the pieces stand in their text; PAD, BOS, EOS, UNK and the space before a text have empty spans."""
+        """The span of each piece in the text; PAD, BOS, EOS, UNK and the space before a text have empty spans."""
         plain = [int(token) for token in ids if token > UNK]
         surfaces: list[str | int] = [
             int(piece[3:-1], 16) if self.processor.is_byte(token) else piece
@@ -158,11 +155,11 @@ class Vocabulary:
         return spans
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Where in a text the pieces that encode it stand; the spans tile the text."""
+        """The spans, in `text`, of the pieces that encode it; they cover the text without gaps or overlaps."""
         spans = self.spans(ids)
         if len(text) == (spans[-1][1] if spans else 0):
             return spans
-        # Half of a surrogate pair has become three U+FFFD: it stands at the last of them.
+        # Half of a surrogate pair was encoded as three U+FFFD; the last of the three gets its span.
         ends = [0]
         for character in text:
             ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
@@ -170,7 +167,7 @@ class Vocabulary:
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:
-        """The words before the bytes, by id: those that `learn_symbols` made pieces."""
+        """The words that `learn_symbols` made pieces, by id; their ids are lower than those of the byte pieces."""
         symbols = dict[int, str]()
         for token in range(UNK + 1, self.size):
             if self.processor.is_byte(token):
@@ -179,7 +176,6 @@ class Vocabulary:
         return symbols
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids."""
         return self.processor.id_to_piece([int(token) for token in ids])
 
 
@@ -190,4 +186,4 @@ def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
-        raise ValueError("it is not a whole SentencePiece model") from None
+        raise ValueError("it is not a complete SentencePiece model") from None

@@ -1,4 +1,4 @@
-"""Which formats can express which models: one table, for exports and for the engine CTranslate2."""
+"""The table of which export formats support which models; the CTranslate2 engine uses it, too."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +9,12 @@ from transduce.decoding.types import Refusal
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
 
-JOINT_VOCABULARY = "tokenizer.model"  # of a model folder, where one SentencePiece model serves both sides
+JOINT_VOCABULARY = "tokenizer.model"  # the file in a model folder whose two sides share one SentencePiece model
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-
 ZERO = (0,)
-VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # that each of FORMATS can express; None: any
+VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
     "model.experts":           4 * [ZERO],
@@ -30,12 +29,12 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # that each o
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
     "model.experts": "it does not support experts (model.experts)",
-    "model.source_vocab_size": "it has one vocabulary for both sides (data.joint)",
+    "model.source_vocab_size": "it needs one vocabulary for both sides (data.joint=true)",
 }
 
 
 def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
-    """Why a format can't express a model with these options; None if it can."""
+    """The reason why a format does not support a model with these options; None if it does."""
     for name, values in VALUES_BY_OPTION.items():
         allowed, value = values[FORMATS.index(form)], _value(config, name)
         if allowed is not None and value not in allowed:
@@ -44,23 +43,23 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 
 
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
-    """The same for the model of a folder with its tokenizer."""
+    """The reason why a format does not support the model and the tokenizer of a folder; None if it does."""
     if config.data.symbols and makes_trees(folder):
-        return Refusal("it makes trees, which need a search of their own")
+        return Refusal("the model is a parser, which needs a search of its own")
     if refusal := refuse_config(form, config):
         return refusal
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
-        return Refusal(f"it has one SentencePiece model for both sides, and {vocabulary} is missing")
+        return Refusal(f"it needs one SentencePiece model for both sides, and {vocabulary} is missing")
     return None
 
 
 def formats(folder: Path, config: RunConfig) -> list[Format]:
-    """The formats that the finished model of a folder can be exported to."""
+    """The formats to which the finished model of a folder can be exported."""
     return [form for form in FORMATS if refuse(form, folder, config) is None]
 
 
 def makes_trees(folder: Path) -> bool:
-    """Whether the targets are linearised trees; not with a damaged vocabulary, which is reported elsewhere."""
+    """Whether the model of a folder is a parser; false for a damaged vocabulary, which other checks report."""
     from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
 
     try:
@@ -70,7 +69,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; the usual width of a head counts as 0, which means the same."""
+    """The value of an option; for d_k and d_v, 0 if the value is the default, d_model / num_heads."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     usual = config.model.d_model / config.model.num_heads

@@ -215,7 +215,7 @@ def test_what_the_rules_need_is_asked_for():
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (IN_TEST_SET,)), "name its files as data.test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
-        (Rules(0, True, (EMPTY,)), "no rule to choose"),
+        (Rules(0, True, (EMPTY,)), "no rule empty to choose"),
     ):
         with pytest.raises(UserError, match=said):
             Checker(rules)
@@ -634,7 +634,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     vocabulary = tmp_path / "vocabulary"
     options = ["data.vocab_size=400", "data.holdout=0", "data.rules=copied,test", f"data.test={files[0]},{files[1]}"]
     status, _, said = run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options)
-    assert status == 2 and "Nothing is left" in said and "test set" in said  # every sentence is in the test set
+    assert status == 2 and "No training pairs are" in said and "test set" in said  # every sentence is in the test set
     assert run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options[:2], "data.rules=copied")[0] == 0
     (tmp_path / "other.tsv").write_text("ka lo Ж\tzu fe\nka Ж\tzu ж\n", encoding="utf-8")
     report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])

@@ -368,7 +368,7 @@ def test_several_files_and_folders(folder: Path) -> None:
     single = write(folder, "c.tsv", "a\tb\n")
     assert texts([single, str(folder / "more"), single]) == [("a", "b"), *SAID_OF_PO, *pairs, ("a", "b")]
     (folder / "empty").mkdir()
-    with pytest.raises(UserError, match="a folder without bilingual files"):
+    with pytest.raises(UserError, match="has no bilingual files"):
         texts(str(folder / "empty"))
     write(folder, "empty/" + os.fsdecode(b"caf\xe9.tsv"), "a\tb\n")
     with pytest.raises(UserError, match=r"empty/caf.\.tsv: this name is not UTF-8"):

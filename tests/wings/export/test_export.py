@@ -128,9 +128,9 @@ def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, 
     for name in tokenizer.save(folder):
         assert name.startswith("tokenizer.")
     for form in FORMATS:
-        with pytest.raises(UserError, match=f"{form}: it makes trees, which need a search of their own"):
+        with pytest.raises(UserError, match=f"{form}: the model is a parser, which needs a search of its own"):
             export(folder, form, tmp_path / "out")
-    assert "run it: it makes trees" in run(capsys, "doctor", folder)[1]
+    assert "run it: the model is a parser" in run(capsys, "doctor", folder)[1]
     (folder / "tokenizer.target.model").write_bytes(b"damaged")
     status, said, _ = run(capsys, "doctor", folder)
     assert status == 1 and "tokenizer.target.model" in said
@@ -533,7 +533,7 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     expected = by_transformers(marians(name), ["<pad>", "<unk>"])
     for form in FORMATS:
         if form == "argos":  # which has one SentencePiece model
-            with pytest.raises(UserError, match="argos: it has one"):
+            with pytest.raises(UserError, match="argos: it needs one"):
                 export(tmp_path / "model", form, tmp_path / form)
             continue
         found = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)

@@ -1,1 +1,1 @@
-"""The demo: a phrasebook of English and German, and a model trained on it in minutes."""
+"""The demo: trains a small model on the phrasebook, English to German, in minutes."""

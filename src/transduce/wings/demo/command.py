@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from transduce.wings.phrasebook.examples import Example
 
 MAX_SHOWN_SENTENCES = 8
-TRAINING_SECONDS = 140  # of updates, if the machine is fast enough
-MIN_UPDATES = 2000  # they reach 92.0 BLEU; 1,600 reach 88.2
+TRAINING_SECONDS = 140  # for all updates, if the machine is fast enough
+MIN_UPDATES = 2000  # 2,000 updates reach 92.0 BLEU; 1,600 reach 88.2
 PACE = (  # options of the recipe that change with the number of updates
     "train.steps",
     "train.warmup",
@@ -40,10 +40,10 @@ PACE = (  # options of the recipe that change with the number of updates
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     """Train a small English-German model on generated sentences, evaluate it and write a report, in minutes.
 
-    The test sentences have combinations of words that no training sentence has.
+    The test sentences contain combinations of words that are not in the training sentences.
 
     Args:
-        out: The folder to write: the text, the model and report.html.
+        out: The folder for the text, the model and report.html.
     """
     text, model = out / "text", out / "model"
     files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
@@ -77,15 +77,15 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The recipe's options of PACE, for as many updates of `seconds` as fit into TRAINING_SECONDS.
+    """Adapt the options in `pace` to as many updates, of `seconds` each, as fit into TRAINING_SECONDS.
 
-    At least MIN_UPDATES, and no more than in the recipe. The peak of the learning rate stays the same.
+    There are at least MIN_UPDATES, and at most as many as in the recipe. The learning rate's peak stays the same.
     """
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
     took = f"An update takes {1000 * seconds:.0f} ms on this machine"
-    log(f"{took}, so the demo makes {updates:,} updates (between {MIN_UPDATES:,} and {steps:,}).")
+    log(f"{took}, so the demo makes {updates:,} updates (at least {MIN_UPDATES:,}, at most {steps:,}).")
     return {
         name: value * math.sqrt(share) if name == "train.learning_rate" else round(value * share)
         for name, value in pace.items()
@@ -93,7 +93,7 @@ def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _write(files: Sequence[str], examples: "Iterable[Example]") -> None:
-    """Write a line-aligned file per language."""
+    """Write the examples to two line-aligned files."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -109,7 +109,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Purposes and commands, which also work if transduce is not on the PATH."""
+    """Pairs of a purpose and a command; the commands also work if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
@@ -126,7 +126,7 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """Write the report: scores, facts, learning curve, sentences, and attention and search of one of them."""
+    """Write the report: scores, facts, learning curve, sentences, and the attention and search of one sentence."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve

@@ -1,1 +1,1 @@
-"""The phrasebook: generated English sentences with their trees and German translations, as data."""
+"""The phrasebook: a data set of generated English sentences with their parse trees and German translations."""

@@ -1,6 +1,6 @@
-"""The examples of the phrasebook, which `tools/write_phrasebook.py` generated, and pairs to compare engines on.
+"""The examples of the phrasebook, which `tools/write_phrasebook.py` generated, and pairs for comparing engines.
 
-Examples of the validation and test sets have combinations of words that no training example has.
+The validation and test examples contain combinations of words that are not in the training examples.
 """
 
 import re
@@ -15,12 +15,12 @@ from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.plain import read_lines
 
 PHRASEBOOK = "the phrasebook"
-LEAF = re.compile(r" ([^ ()]+)\)")  # of a tree in brackets
+LEAF = re.compile(r" ([^ ()]+)\)")  # a word of a tree in brackets
 NO_SPACE_BEFORE = re.compile(r" ([.,?!]|'s\b)")
 
 
 class Example(NamedTuple):
-    """An English sentence, its German translation, and its tree in Penn Treebank brackets."""
+    """An English sentence, its German translation, and its parse tree in the brackets of the Penn Treebank."""
 
     english: str
     german: str
@@ -35,7 +35,7 @@ def examples(part: str, count: int | None = None) -> Iterator[Example]:
 
 
 def held_out(folder: Path, count: int) -> list[Pair]:
-    """Pairs that a model's training held out; where they are gone, pairs of the phrasebook."""
+    """The first validation pairs in a model folder, or phrasebook pairs if the folder has none."""
     file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
         return list(islice(read_pairs([str(file)]), count))
