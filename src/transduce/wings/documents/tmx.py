@@ -39,10 +39,10 @@ FORMATTING_MARK = "\0"  # a character that XML forbids
 class _Variant(NamedTuple):
     """The text of a unit in one language."""
 
-    language: str  # as the file writes it
+    language: str  # as spelled in the file
     element: Element  # <tuv>
     segment: Element  # <seg>
-    content: str  # of the segment, as the file writes it
+    content: str  # of the segment, as XML
 
 
 class _Memory(NamedTuple):

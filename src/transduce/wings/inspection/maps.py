@@ -20,7 +20,7 @@ SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
-    """One of the three uses of attention (section 3.2.3 of the paper)."""
+    """The attention weights in one of the three uses of attention (section 3.2.3 of the paper)."""
 
     weights: Tensor  # (layers, heads, t, s)
     queries: list[str]  # t pieces

@@ -28,7 +28,7 @@ class Complete:
     """A complete hypothesis."""
 
     text: str
-    score: float  # log_prob / length penalty
+    score: float  # log_prob divided by the length penalty
     log_prob: float
     length: int  # number of tokens with EOS, and number of its last step, counted from 1
     place: int  # index of its last node in that step

@@ -35,7 +35,7 @@ COLLINS = Parameters()
 
 
 def read_parameters(file: str) -> Parameters:
-    """Read a parameter file; raises UserError that names file and line."""
+    """Read a parameter file; raises UserError for a line that is not a parameter."""
     sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
     numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # DEBUG and MAX_ERROR don't affect scores

@@ -53,7 +53,7 @@ class Tree(NamedTuple):
 
 
 class MalformedTreeError(ValueError):
-    """Text that is not a tree; `line` is the line of the fault, counted from 0."""
+    """The error for text that is not a tree; `line` is the faulty line, counted from 0."""
 
     def __init__(self, why: str, line: int) -> None:
         super().__init__(why)
