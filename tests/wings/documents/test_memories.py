@@ -114,7 +114,7 @@ def test_languages_must_be_told(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("en", "a"), ("de", "b")]]))
     with pytest.raises(UserError, match="Name the two to read"):
         list(read_pairs([file]))
-    with pytest.raises(UserError, match=r"no unit in both en and fr\. Its languages are en \(1\), de \(1\)"):
+    with pytest.raises(UserError, match=r"no unit in both en and fr\. Units by language: en \(1\), de \(1\)"):
         texts(file, "en", "fr")
 
 

@@ -72,8 +72,8 @@ def test_brackets_by_hand(test, matched, brackets, crossing, tags):
     ("test", "status", "reason"),
     [
         ("", "skipped", ""),
-        ("(S (DT The) (NN dog))", "error", "4 words in the gold tree, 2 here"),
-        ("(S (DT The) (NN cat) (VBZ sees) (PRP it))", "error", "'dog' in the gold tree is 'cat' here"),
+        ("(S (DT The) (NN dog))", "error", "the gold tree has 4 words, the parse 2"),
+        ("(S (DT The) (NN cat) (VBZ sees) (PRP it))", "error", "'dog' in the gold tree is 'cat' in the parse"),
         ("(S (DT The", "error", "a bracket that opens here is never closed"),
     ],
 )

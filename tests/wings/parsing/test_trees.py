@@ -69,9 +69,9 @@ def test_linearised_trees_come_back(tree):
         ("(S NN )", "a b", "fewer tags than words"),
         ("(S NN NN )", "a", "more tags than words"),
         ("(S NN", "a", "never closed"),
-        ("(S NN ) )", "a", "never opened"),
-        ("(S NN ) (S NN )", "a b", "not one root"),
-        ("", "", "not one root"),
+        ("(S NN ) )", "a", "no opening bracket"),
+        ("(S NN ) (S NN )", "a b", "exactly one root"),
+        ("", "", "exactly one root"),
     ],
 )
 def test_symbols_that_are_no_tree(symbols, words, why):
@@ -102,7 +102,7 @@ def test_deep_trees_need_no_stack():
     ("text", "line", "why"),
     [
         ("(S (NN a))\n(S (NN b)", 1, "a bracket that opens here is never closed"),
-        ("(S (NN a)))", 0, "closes that was never opened"),
+        ("(S (NN a)))", 0, "a closing bracket has no opening bracket"),
         ("(S\n(NN a b))", 1, "'b' is not alone in its bracket"),
         ("(S (NN a) b)", 0, "'b' is not alone in its bracket"),
         ("(S a (NN b))", 0, "'a' stands beside a bracket"),

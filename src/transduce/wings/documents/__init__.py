@@ -1,1 +1,1 @@
-"""Document formats: files with slots for texts, and documents read as parallel text."""
+"""Document formats: files with slots for translations, and parallel text from documents."""

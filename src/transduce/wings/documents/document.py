@@ -1,7 +1,7 @@
-"""A file as characters with slots where its texts are, and its translation.
+"""A document: the characters of a file, and slots that mark the texts to translate.
 
-The reader of a format finds the slots; the rest of the file is written back byte for byte. In a file that holds texts
-in two languages, the slots are where translations are missing.
+The reader of each format finds the slots; everything else is written back byte for byte. In a file with texts in two
+languages, the slots mark the missing translations.
 """
 
 import codecs
@@ -17,35 +17,35 @@ from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
 
-BYTE_ORDER_MARKS = {  # the longer first
+BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-NOT_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}  # codecs of Python
+NOT_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}  # rejected codecs
 NEED_BYTE_ORDER_MARK = {"utf_8_sig", "utf_16", "utf_32"}
-UNSPECIFIED_LANGUAGES = ("src", "tgt", "source", "target")  # defaults of a model's configuration
+UNSPECIFIED_LANGUAGES = ("src", "tgt", "source", "target")  # default values of the configuration: no real languages
 
 
 class Slot(NamedTuple):
-    """A place for a translation."""
+    """A place in a file where a translation is written."""
 
-    text: str  # to translate
-    present: str  # what the place holds: the text or, if the file holds both languages, its translation so far
+    text: str  # the text to translate
+    present: str  # the current content: the text or, in a file with both languages, its existing translation
     line: int
-    begin: int  # characters of the file that the translation replaces
-    end: int
-    write: Callable[[str], str]  # returns a translation as the file writes it
+    begin: int  # index of the first character of the file that the translation replaces
+    end: int  # index after the last character that it replaces
+    write: Callable[[str], str]  # converts a translation to the syntax of the file
     kind: TextKind = "plain"
-    within: int | None = None  # for an attribute of a tag in another slot: the number of that slot
-    tag: tuple[int, int] = (0, 0)  # begin and end of that tag
+    within: int | None = None  # for an attribute of a tag inside another slot: the index of that slot
+    tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
 
 
 @dataclass(frozen=True)
 class Document:
-    """A file and its slots in order; attributes come behind the slot that they are in."""
+    """A file and its slots, in file order; the slots of attributes follow the slot whose text contains them."""
 
     name: str
     content: str
@@ -59,21 +59,19 @@ class Document:
 
     @cached_property
     def kinds(self) -> list[TextKind]:
-        """The kind of each text."""
         return [slot.kind for slot in self.slots]
 
     @cached_property
     def lines(self) -> list[int]:
-        """The line of each text."""
         return [slot.line for slot in self.slots]
 
     @cached_property
     def present(self) -> list[str]:
-        """What the slots hold: writing it gives the file, byte for byte."""
+        """The current content of each slot; `write(present)` reproduces the file byte for byte."""
         return [slot.present for slot in self.slots]
 
     def write(self, translations: Sequence[str]) -> bytes:
-        """The file with a translation for each text; an empty one leaves the slot as it is.
+        """The translated file; an empty translation leaves its slot unchanged.
 
         Raises UserError if the file's encoding lacks a character of a translation.
         """
@@ -88,7 +86,7 @@ class Document:
         return self._spliced(0, len(self.content), replaced).encode(self.codec)
 
     def _spliced(self, begin: int, end: int, replaced: Iterable[tuple[Slot, str]]) -> str:
-        """The characters of the file between two places, with others in the slots."""
+        """The characters `begin` to `end` of the file, with the contents of some slots replaced."""
         parts = list[str]()
         for slot, new in replaced:
             parts += [self.content[begin : slot.begin], new]
@@ -97,7 +95,7 @@ class Document:
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """The slots of attributes, by the slot and by the tag that they are in."""
+        """The indices of the attributes' slots, by the containing slot's index and by the span of the tag."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -114,7 +112,7 @@ class Document:
         return new
 
     def _encodable(self, text: str, slot: Slot) -> str:
-        """The text as the file's encoding can hold it: in markup, references replace the characters it lacks."""
+        """The text, with character references in markup for characters that the file's encoding lacks."""
         try:
             text.encode(self.codec)
         except UnicodeEncodeError as error:
@@ -128,39 +126,39 @@ class Document:
 
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
-    """Raise UserError if a file declares another language than the wanted one; a dialect is the same language."""
+    """Raise UserError if a file declares another language than the wanted one; "en-US" matches "en"."""
     codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() and code not in UNSPECIFIED_LANGUAGES for code in codes)
     if are_known and codes[0] != codes[1]:
         raise UserError(
-            f"{name} declares that it is for translation {direction} {declared!r}, but this is translation {direction} "
-            f"{wanted!r}. Use another model, or correct the file."
+            f"{name} declares translation {direction} {declared!r}, but the requested translation is {direction} "
+            f"{wanted!r}. Use another model or other language codes, or correct the file."
         )
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """The characters of a file and its codec: by its byte order mark, as declared, or UTF-8.
+    """The characters of a file and its codec: that of its byte order mark, else the declared one, else UTF-8.
 
-    Encoding them gives the same bytes. Raises UserError that names the line and byte that cannot be decoded.
+    Encoding the characters reproduces the file. Raises UserError with the line and value of an undecodable byte.
     """
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))
     if text.encode(codec) != content:
-        raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file. Convert it to UTF-8.")
+        raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file. Convert the file to UTF-8.")
     return text, codec
 
 
 def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
-    """The codec of a file with this beginning; raises UserError for an unknown one."""
+    """The codec of a file whose content begins with `content`; raises UserError for an unknown encoding."""
     codec = next((codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared or "utf-8")
     try:
         canonical = codecs.lookup(codec).name.replace("-", "_")
         if canonical in NOT_CHARSETS:
             raise LookupError
-        "".encode(codec)  # fails if the codec is not for text
+        "".encode(codec)  # raises LookupError if the codec does not encode text
     except LookupError:
-        raise UserError(f"{name} declares the encoding {codec!r}, which is unknown. Convert it to UTF-8.") from None
+        raise UserError(f"{name} declares encoding {codec!r}, which is unknown. Convert the file to UTF-8.") from None
     if canonical in NEED_BYTE_ORDER_MARK:
         raise UserError(
             f"{name} declares the encoding {codec!r}, but does not begin with a byte order mark. Correct the "
@@ -177,10 +175,10 @@ def decode_pieces(
     *,
     lenient: bool = False,
 ) -> Iterator[str]:
-    """The characters of a file that comes in pieces.
+    """Decode a file that arrives in pieces of bytes.
 
-    declared: returns the encoding that the beginning of the file, of `beginning_bytes`, declares. lenient: bytes that
-    cannot be decoded are read too, see `encoding_errors`; otherwise raises UserError that names their line.
+    declared: returns the encoding that the first `beginning_bytes` of the file declare. lenient: undecodable bytes
+    become lone surrogates, see `encoding_errors`; otherwise they raise UserError, which names their line.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:
@@ -194,18 +192,16 @@ def decode_pieces(
             line += error.object[: error.start].decode(codec, "ignore").count("\n")
             raise UserError(
                 f"{name}:{line}: byte 0x{error.object[error.start]:02X} is not {codec.upper()}. Declare the file's "
-                "encoding where the format has a place for it, or convert the file to UTF-8."
+                "encoding if the format allows a declaration, or convert the file to UTF-8."
             ) from None
         line += text.count("\n")
         yield text
 
 
 class TranslatedDocument(NamedTuple):
-    """A translated file."""
-
     content: bytes
-    texts: int  # translated
-    flagged: list[tuple[int, tuple[str, ...]]]  # line and flags of each text that needs a look
+    texts: int  # number of translated texts
+    flagged: list[tuple[int, tuple[str, ...]]]  # line and flags of each text whose translation has flags
 
 
 def translate_document(
@@ -218,10 +214,9 @@ def translate_document(
     redo: bool = False,
     glossary: Sequence[Term] = (),
 ) -> TranslatedDocument:
-    """A file with its texts translated; the suffix of its name says its format.
+    """Translate the texts of a file; the suffix of `name` determines the format.
 
-    redo: also texts that have a translation, in a file that holds both languages. Raises UserError for a file that
-    can't be read.
+    redo: in a file with both languages, replace existing translations, too. Raises UserError for an unreadable file.
     """
     document = read_document(content, name, source, target, redo=redo)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)

@@ -1,4 +1,4 @@
-"""HTML pages and fragments: the texts of blocks, with the elements in them, and attributes that people read or hear."""
+"""HTML pages and fragments: the texts of blocks, with inline elements, and attributes that readers see or hear."""
 
 import codecs
 import re
@@ -15,14 +15,14 @@ from transduce.wings.documents.xml import XML_ENCODING
 from transduce.wings.inline.placeholders import is_text, mask
 
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-META_CHARSET_BYTES = 4096  # from the beginning of the file
-WINDOWS_1252_LABELS = {"iso8859-1", "ascii"}  # codecs that browsers replace (WHATWG's Encoding Standard, 4.2)
+META_CHARSET_BYTES = 4096  # searched at the beginning of the file
+WINDOWS_1252_LABELS = {"iso8859-1", "ascii"}  # codecs that browsers replace by Windows-1252 (WHATWG, Encoding, 4.2)
 INLINE_NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small span strike "
     "strong sub sup time tt u var wbr"
 )
 INLINE = frozenset(INLINE_NAMES.split())
-SKIPPED = frozenset(["pre", "listing", "template"])  # besides protected elements
+SKIPPED = frozenset(["pre", "listing", "template"])  # in addition to protected elements
 SPOKEN = ("alt", "title", "placeholder", "aria-label")
 DESCRIPTIONS = ("description", "keywords", "og:title", "og:description", "twitter:title", "twitter:description")
 BUTTONS = ("submit", "button", "reset")
@@ -30,7 +30,7 @@ BUTTONS = ("submit", "button", "reset")
 
 @dataclass
 class _Run:
-    """Text and inline elements between the edges of blocks."""
+    """Text and inline elements between two block boundaries."""
 
     begin: int = -1  # -1: empty
     end: int = -1
@@ -38,7 +38,7 @@ class _Run:
 
 
 def read_html(file: DocumentFile) -> Document:
-    """The texts of blocks, without script, style, pre, code, and elements with translate="no"."""
+    """The texts of blocks and of attributes; script, style, pre, code and translate="no" elements are skipped."""
     text, codec = decode(file.content, file.name, _encoding(file.content))
     elements = list(pieces(text, html=True))
     line_ends = [match.start() for match in re.finditer("\n", text)]
@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; ISO-8859-1 and ASCII mean Windows-1252, if that has all bytes of the page."""
+    """The declared encoding; as in browsers, Windows-1252 replaces ISO-8859-1 and ASCII if it decodes the page."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slot of a run, with this number, and the slots of the attributes in it."""
+    """The slot of a run, which gets the index `number`, and the slots of the run's attributes."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -95,7 +95,7 @@ def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot
 
 
 def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | None) -> list[Slot]:
-    """The attributes of a tag that people read or hear."""
+    """The slots of a tag's attributes that readers see or hear."""
     tag = text[piece.begin : piece.end]
     if attribute(tag, "translate") == "no":
         return []
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """The value of an attribute that this character precedes; a value without quotes gets them."""
+    """Escape an attribute's value, and quote it if `quote`, the character before it, is no quotation mark."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

@@ -1,4 +1,4 @@
-"""The events of XML and HTML: elements, entities, and the placeholders in their text."""
+"""The events of XML and HTML: elements, entities, and placeholders in the text."""
 
 import re
 from collections import Counter
@@ -8,20 +8,20 @@ from html import unescape
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
 from transduce.wings.inline.events import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
 
-MAX_INLINE_CODE_CHARACTERS = 40  # of an element of code that stays in the text as a word, for a model to copy
+MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
 WITHOUT_TEXT = frozenset(
     ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "object", "textarea", "select"]
-)  # elements whose content is no text
+)  # elements whose content is not text
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
-MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # the next one ends it
+MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # closed by the next of the same name
 OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair
-PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both of them
+PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
 IN_MARKUP = re.compile(PLACEHOLDER, re.VERBOSE)
 
 
 def markup_events(text: str) -> Iterator[Event]:
-    """The events of markup: short elements of code are words, comments and the like are points."""
+    """The events of markup: short code elements are words, comments and similar markup are points."""
     elements = list(pieces(text, html=True))
     i = 0
     while i < len(elements):
@@ -31,7 +31,7 @@ def markup_events(text: str) -> Iterator[Event]:
         elif piece.kind == "open" and is_protected(piece, raw):
             i = last_piece(elements, i)
             yield _protected(piece, text[piece.begin : elements[i].end])
-        elif piece.name in OPENED_BY or piece.name in OPENED_BY.values():  # without content
+        elif piece.name in OPENED_BY or piece.name in OPENED_BY.values():  # an element without content
             yield _half_of_pair(piece, raw)
         elif piece.kind in ("open", "close"):
             yield Event("open" if piece.kind == "open" else "close", raw, name=piece.name)
@@ -74,7 +74,7 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _protected(piece: Piece, raw: str) -> Event:
-    """The event of an element whose content stays: half of a pair, a word if it is short, else a point."""
+    """The event of an element with protected content: half of a pair, a word if the content is short, or a point."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")
@@ -101,6 +101,6 @@ def _characters(text: str) -> Iterator[Event]:
             yield Event("character", raw, character)
         elif shown := unescape(raw):
             yield Event("word", raw, shown)
-        else:  # an entity for nothing, such as &#1;
+        else:  # an entity without a character, such as &#1;
             yield Event("point", raw)
     yield from text_event(text[done:])

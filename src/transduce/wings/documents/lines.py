@@ -7,9 +7,9 @@ EDGE_CHARACTERS = " \t\r\ufeff\u00a0"
 
 
 def read_text(file: DocumentFile) -> Document:
-    """The lines that are not blank, without the blanks around them."""
+    """The non-blank lines, without the spaces around them."""
     text, codec = decode(file.content, file.name)
-    slots, begin = list[Slot](), 0  # begin: of the line
+    slots, begin = list[Slot](), 0  # begin: of the current line
     for number, line in enumerate(text.split("\n"), 1):
         inner = line.strip(EDGE_CHARACTERS)
         if inner.strip():

@@ -1,7 +1,6 @@
-"""XML and HTML cut into pieces: tags, comments, and the text between them.
+"""Split XML and HTML into pieces: tags, comments, and the text between them.
 
-Nothing is checked and nothing is left out: the pieces, joined, are the text. Every pattern takes time linear in the
-text (possessive quantifiers).
+Invalid markup is accepted. The pieces, joined, are the input. Possessive quantifiers keep all patterns in linear time.
 """
 
 import re
@@ -23,10 +22,10 @@ MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
 ATTRIBUTE_PATTERN = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
 VOID_ELEMENTS = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
-)  # of HTML
+)  # HTML's elements without content
 RAW_ELEMENTS = frozenset(
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"]
-)  # of HTML; they hold no tags
+)  # HTML's elements whose content has no tags
 
 
 class Piece(NamedTuple):
@@ -39,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
-    """The pieces of a text in order; html: names are in lower case, and HTML's void and raw elements are known."""
+    """Split a text into pieces. html: convert names to lower case, and treat HTML's void and raw elements as such."""
     at = 0
     while at < len(text):
         start = MARKUP_START.search(text, at)
@@ -60,7 +59,7 @@ def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
 
 
 def _markup(text: str, at: int, html: bool) -> Piece:
-    """The piece that begins at a `<`; one that is not closed goes on to the end of the text."""
+    """The piece that begins at a `<`; an unclosed piece extends to the end of the text."""
     if tag := TAG_PATTERN.match(text, at):
         name = tag["name"].lower() if html else tag["name"]
         if tag["close"]:
@@ -72,7 +71,7 @@ def _markup(text: str, at: int, html: bool) -> Piece:
 
 
 def attributes(tag: str) -> dict[str, tuple[int, int]]:
-    """The places of the attributes' values in a tag, without quotes, by name in lower case."""
+    """The spans of the attribute values in a tag, without quotes, by attribute name in lower case."""
     values: dict[str, tuple[int, int]] = {}
     name = re.match(r"<[^\s/>]++", tag)
     for match in ATTRIBUTE_PATTERN.finditer(tag, name.end() if name else 0):
@@ -83,21 +82,21 @@ def attributes(tag: str) -> dict[str, tuple[int, int]]:
 
 
 def attribute(tag: str, name: str) -> str | None:
-    """The value of an attribute, named in lower case, of a tag; None if the tag lacks it."""
+    """The value of a tag's attribute, or None if the tag lacks it; `name` must be in lower case."""
     if name not in tag.lower():
-        return None  # nearly always, and much faster
+        return None  # the usual case, much faster than parsing the tag
     span = attributes(tag).get(name)
     return None if span is None else unescape(tag[slice(*span)])
 
 
 def decoded(entity: str) -> str | None:
-    """The characters that an entity stands for; None if it is unknown or stands for none."""
+    """The characters that an entity stands for; None for an unknown entity and for one without characters."""
     text = unescape(entity)
     return None if text in (entity, "", "\ufffd") else text
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """A function that writes a text as markup, with the entities that the fragment uses."""
+    """Return a function that escapes text for markup, with the same entities as in the fragment."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -1,4 +1,4 @@
-"""Two documents, one in each language: subtitles are paired by their times, pages by their blocks."""
+"""Pairs of texts from two documents, one per language: subtitles are paired by time, HTML pages block by block."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,37 +10,36 @@ from transduce.wings.documents.html import read_html
 from transduce.wings.documents.subtitles import Cue, read_cues
 from transduce.wings.inline.placeholders import mask
 
-MIN_SHARED_TIME = 0.5  # of the shorter of two cues that belong together
-MAX_CUES_COMPARED = 20  # of a side, with a cue of the other
+MIN_SHARED_TIME = 0.5  # share of the shorter cue during which two paired cues are both shown
+MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
 
 
 def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """The texts that are shown at the same time.
+    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are none.
 
-    Several cues that share their time with one cue are one text. A cue without a counterpart is a pair with an empty
-    text. Raises UserError if no cues are shown at the same time.
+    Cues that overlap in time with the same cue are joined. A cue without a counterpart is paired with an empty text.
     """
     source_cues, target_cues = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
     groups = list(_groups(source_cues, target_cues))
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
-        raise UserError(f"No texts of {source} and {target} are shown at the same time. Are they of the same film?")
+        raise UserError(f"No texts of {source} and {target} are shown at the same time. Use subtitles of one film.")
     for spoken, written in groups:
         yield _text(spoken), _text(written), (spoken or written)[0].slot.line
 
 
 def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """The texts of two pages with the same blocks, in order; raises UserError if their blocks differ."""
+    """Pairs of texts from two pages with the same blocks, in order; raises UserError if the blocks differ."""
     source_page, target_page = (_page(file) for file in (source, target))
     for spoken, written in zip(source_page.slots, target_page.slots, strict=False):
         if _shape(spoken) != _shape(written):
             raise UserError(
                 f"{source}:{spoken.line} and {target}:{written.line} do not match. Two pages are paired block by block "
-                "and need the same blocks; align them with another program."
+                "and need the same blocks. Align these pages with another program."
             )
     if len(source_page.slots) != len(target_page.slots):
         raise UserError(
             f"{source} has {len(source_page.slots):,} texts and {target} has {len(target_page.slots):,}. Two pages are "
-            "paired block by block and need the same blocks; align them with another program."
+            "paired block by block and need the same blocks. Align these pages with another program."
         )
     for spoken, written in zip(source_page.slots, target_page.slots, strict=True):
         yield mask(spoken.text, markup=True).text, mask(written.text, markup=True).text, spoken.line
@@ -55,7 +54,7 @@ def _shape(slot: Slot) -> tuple[str, bool]:
 
 
 def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
-    """The cues of both sides in order, in the smallest groups that share no time with each other."""
+    """Both sides' cues, in order, in the smallest groups such that no two groups overlap in time."""
     i = j = 0
     while i < len(sources) or j < len(targets):
         source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
@@ -72,7 +71,7 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
 
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether a cue is shown together with one of the others: the last, or the one that ends last."""
+    """Whether a cue overlaps in time with the last of the others, or with the one among them that ends last."""
     candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
     return any(
         _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)

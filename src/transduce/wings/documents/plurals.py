@@ -1,4 +1,4 @@
-"""The plural forms of a language in gettext: how many there are, and which one is for the number 1."""
+"""Plural forms in gettext: how many forms a language has, and which form is for the number 1."""
 
 import re
 from functools import cache
@@ -8,36 +8,31 @@ from typing import NamedTuple
 from transduce.system.errors import UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
-NUMBERS_TRIED = 200  # the forms of higher whole numbers are among those of lower ones, but for round millions
+NUMBERS_TRIED = 200  # the numbers below it have all forms of a language, except forms for round millions
 
 
 class Plurals(NamedTuple):
-    """How many forms there are, and the number of the form for 1."""
-
-    number: int
-    singular: int | None  # None: every number has the same form
+    number: int  # of forms
+    singular: int | None  # index of the form for the number 1; None: every number has the same form
 
 
-TWO_FORMS = Plurals(2, 0)  # of most languages
+TWO_FORMS = Plurals(2, 0)  # the most common case
 
 
 @cache
 def plurals(header: str, language: str, name: str) -> Plurals:
-    """The forms that the Plural-Forms of a file's header declare, else those that Babel knows of the language.
-
-    Raises UserError that names the file if the header has none and Babel is not installed.
-    """
+    """The plural forms from a file's header or else from Babel; raises UserError if Babel is needed but missing."""
     return _parse(header) or _of_language(language, name)
 
 
 def _of_language(language: str, name: str) -> Plurals:
-    """By Babel's table for gettext; it lacks languages, and has one form for some that have two: then by the CLDR."""
+    """The forms by Babel's gettext table; by the CLDR if the table has no entry or one form, which may be wrong."""
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS
     except ImportError:
         raise UserError(
-            f"{name}: the header has no Plural-Forms. Add them, or install Babel, which knows them: "
+            f"{name}: the header has no Plural-Forms. Add them, or install Babel, which has a table of them: "
             "pip install 'transduce[documents]'."
         ) from None
     try:
@@ -53,7 +48,7 @@ def _of_language(language: str, name: str) -> Plurals:
 
 
 def _parse(rule: str) -> Plurals | None:
-    """What a rule says; None if it is not one, such as the template "nplurals=INTEGER; plural=EXPRESSION;"."""
+    """Parse a header's rule; None if it is invalid, such as the template "nplurals=INTEGER; plural=EXPRESSION;"."""
     match = re.search(r"nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", rule)
     if match is None or match[1] == "0":
         return None

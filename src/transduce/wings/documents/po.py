@@ -1,7 +1,4 @@
-"""gettext's .po files: messages of programs and documentation with their translations.
-
-The reader goes line by line, so that the place of each translation is known. Translations are wrapped as gettext does.
-"""
+"""gettext's .po files: messages of programs and documentation, with their translations."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +13,7 @@ from transduce.wings.documents.plurals import Plurals, plurals
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
-TEMPLATE_CHARSET = b"CHARSET"  # in templates, which are ASCII
+TEMPLATE_CHARSET = b"CHARSET"  # placeholder in templates, which are ASCII
 STRING_LINE = re.compile(
     r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
@@ -27,13 +24,13 @@ ESCAPED = str.maketrans(
     {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
 )
 HEADER_BYTES = 1 << 16
-MAX_STRING_CHARACTERS = 10_000_000  # of a line, and of a string of several lines
-LINE_WIDTH = 79  # gettext's
+MAX_STRING_CHARACTERS = 10_000_000  # limit for one line, and for one string over several lines
+LINE_WIDTH = 79  # characters, as in gettext
 
 
 @dataclass
 class _String:
-    """A string of a message: the values of its lines, and its place, quotes included."""
+    """A string of a message: the values of its lines, and its span in the file, quotes included."""
 
     parts: list[str]
     begin: int
@@ -46,19 +43,16 @@ class _String:
 
 @dataclass
 class _Message:
-    """A message, while it is read."""
-
     line: int = 0
     is_fuzzy: bool = False
     strings: dict[str, _String] = field(default_factory=dict)  # by keyword: msgid, msgid_plural, msgctxt
-    translations: dict[int, _String] = field(default_factory=dict)  # by plural form; 0 if there is no plural
+    translations: dict[int, _String] = field(default_factory=dict)  # by index of the plural form; 0 without a plural
 
 
 def read_po(file: DocumentFile) -> Document:
-    """The messages without a translation, or all with `redo`; fuzzy and obsolete ones are left alone.
+    """The messages without a translation, or all with `redo`; fuzzy and obsolete messages are skipped.
 
-    Of a plural, each form of the language is a text: the singular for the form of 1, the plural for the others. Raises
-    UserError that names the line that cannot be read.
+    Each plural form is one text: msgid for the form of 1, else msgid_plural. Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -69,7 +63,7 @@ def read_po(file: DocumentFile) -> Document:
 
 
 def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """The messages with a translation."""
+    """Pairs of message and translation; messages without a translation are skipped."""
     pieces, name = read_pieces(file.path), display_name(file.path)
     return read_translated_po(pieces, name, file.languages[1], lenient=file.lenient)
 
@@ -77,7 +71,7 @@ def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def read_translated_po(
     pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False
 ) -> Iterator[TextPair]:
-    """The messages with a translation, of a file that comes in pieces."""
+    """Like `read_po_pairs`, for a file that arrives in pieces of bytes."""
     texts = decode_pieces(pieces, name, _declared, HEADER_BYTES, lenient=lenient)
     for message, forms in _translatable(_lines(texts, name), name, language):
         if all(string.value for string in message.translations.values()):
@@ -101,7 +95,7 @@ def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
 
 
 def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
-    """The messages that are not fuzzy, with the plural forms that they have by the header."""
+    """The messages that are not fuzzy, each with the plural forms that its translation needs."""
     header = ""
     for message in _messages(lines, name):
         if not message.strings["msgid"].value and "msgctxt" not in message.strings:
@@ -132,7 +126,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
             string.end = end
             if end - string.begin > MAX_STRING_CHARACTERS:
                 raise UserError(f"{name}:{message.line}: a string has more than {MAX_STRING_CHARACTERS:,} characters.")
-        elif line.strip():  # a blank line ends nothing
+        elif line.strip():  # a blank line does not end a message
             if not line.lstrip().startswith("#"):
                 raise UserError(
                     f'{name}:{number}: expected a comment, or msgid or msgstr with a "string", found '
@@ -149,14 +143,14 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
-    """Put a string that begins into the message; raises UserError if the message has it already."""
+    """Add a new string to the message; raises UserError if the message already has a string for its keyword."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
     else:
         kept = message.strings.setdefault(match["keyword"], string)
     if kept is not string:
-        raise UserError(f"{place}: this message has two {match['keyword']}. One of them belongs to another message.")
+        raise UserError(f"{place}: this message has two {match['keyword']}. One of the two belongs to another message.")
     return string
 
 
@@ -168,7 +162,7 @@ def _complete(message: _Message, name: str) -> _Message:
 
 
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
-    """A slot for each form to translate; a form that the file lacks is written behind the last one."""
+    """A slot for each plural form to translate; a form that the file lacks is inserted after the last form."""
     last = max(string.end for string in message.translations.values())
     for number in range(forms.number):
         text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
@@ -186,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """The singular with its form, and the plural with the last of the other forms."""
+    """The singular with the translation for 1, and the plural with the last of the other translations."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line
@@ -209,7 +203,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _quote(text: str, keyword_width: int, newline: str) -> str:
-    """A string as gettext writes it: on one line if it fits, else wrapped, each line of the text by itself."""
+    """Quote a text as gettext does: on one line if it fits, else wrapped, with a new line for each line of the text."""
     lines = [line.translate(ESCAPED) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
     if len(lines) < 2 and keyword_width + sum(map(len, lines)) + 2 <= LINE_WIDTH:
         return f'"{"".join(lines)}"'

@@ -1,4 +1,4 @@
-"""Subtitles: SubRip (.srt) and WebVTT (.vtt). The lines of a cue are one text, but a dash begins another speaker's."""
+"""Subtitles: SubRip (.srt) and WebVTT (.vtt). A cue is one text, with one line per speaker; a dash marks a speaker."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from transduce.wings.documents.document import Document, Slot, decode
 
 LINE_END_OR_EOF = r"(?:\r\n|\n|\r|\Z)"
 LINES_WITHOUT_BLANK = re.compile(rf"(?:[^\r\n]++{LINE_END_OR_EOF})++")
-TIMING = re.compile(  # with the number before it
+TIMING = re.compile(  # a timing line, with the cue's number before it
     rf"(?<![^\r\n])(?:\d++[ \t]*+{LINE_END_OR_EOF})?[ \t\ufeff]*+\d[\d:.,]*+[ \t]*+-->[^\r\n]*+{LINE_END_OR_EOF}"
 )
 LINE_END = re.compile(r"\r\n|\n|\r")
@@ -18,7 +18,7 @@ SPEAKER = re.compile(r"\s*[-–—]")
 
 
 class Cue(NamedTuple):
-    """A text and the time that it is shown."""
+    """A subtitle text and the time during which it is shown."""
 
     begin: float  # seconds
     end: float
@@ -26,20 +26,20 @@ class Cue(NamedTuple):
 
 
 def read_subtitles(file: DocumentFile) -> Document:
-    """The texts of the cues; numbers, times, notes and styles stay."""
+    """The texts of the cues; numbers, times, notes and styles stay unchanged."""
     text, codec = decode(file.content, file.name)
     return Document(file.name, text, codec, tuple(cue.slot for cue in _cues(text)))
 
 
 def read_cues(content: bytes, name: str) -> list[Cue]:
-    """The cues, in the order in which they are shown."""
+    """The cues of a file, sorted by the time at which they begin."""
     return sorted(_cues(decode(content, name)[0]), key=lambda cue: cue.begin)
 
 
 def _cues(text: str) -> Iterator[Cue]:
-    line, counted = 1, 0  # the line of the first uncounted character
+    line, counted = 1, 0  # line: the line number of the character at index `counted`
     for block in LINES_WITHOUT_BLANK.finditer(text):
-        timings = list(TIMING.finditer(text, *block.span()))  # several if a blank line between cues is missing
+        timings = list(TIMING.finditer(text, *block.span()))  # several if the blank line between two cues is missing
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
         ends = [*(timing.start() for timing in timings[1:]), block.end()]
@@ -61,7 +61,7 @@ def _seconds(time: str) -> float:
 
 
 def _slot(raw: str, line: int, begin: int) -> Slot:
-    speakers: list[list[str]] = []  # the lines of each
+    speakers: list[list[str]] = []  # the lines of each speaker
     for spoken in LINE_END.split(raw):
         if speakers and not SPEAKER.match(spoken):
             speakers[-1].append(spoken.strip())

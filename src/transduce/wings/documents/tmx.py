@@ -1,7 +1,6 @@
 """TMX, versions 1.1 to 1.4: translation memories, whose units hold the same text in several languages.
 
-Pairs are read as a stream of any length. As a document, a unit that lacks the target language gets it. The codes of
-formatting (`<bpt>`, `<ph>` …) are no text. A DTD is never read.
+Pairs are read as a stream of any length. Formatting codes (`<bpt>`, `<ph>` …) are not text. DTDs are never read.
 """
 
 import re
@@ -29,37 +28,35 @@ from transduce.wings.inline.events import ENTITY
 from transduce.wings.inline.placeholders import mask
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
-MAX_LANGUAGES_NAMED = 8  # in a message
+MAX_LANGUAGES_NAMED = 8  # in an error message
 FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
-FORMATTING_ELEMENT = re.compile(rf"<({FORMATTING}){XML_ATTRIBUTES}(?:(?<=/)>|>[^<]*+</\1\s*+>)")  # an innermost one
+FORMATTING_ELEMENT = re.compile(rf"<({FORMATTING}){XML_ATTRIBUTES}(?:(?<=/)>|>[^<]*+</\1\s*+>)")  # without children
 OTHER_TAG = re.compile(rf"</?+(?!{FORMATTING}){XML_ATTRIBUTES}>")
 NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-FORMATTING_MARK = "\0"  # which no XML holds
+FORMATTING_MARK = "\0"  # a character that XML forbids
 
 
 class _Variant(NamedTuple):
-    """A unit's text in one language."""
+    """The text of a unit in one language."""
 
-    language: str  # as the file writes it
+    language: str  # as spelled in the file
     element: Element  # <tuv>
     segment: Element  # <seg>
-    content: str  # of the segment, as the file writes it
+    content: str  # of the segment, as XML
 
 
 class _Memory(NamedTuple):
-    """A unit with its variants."""
-
     unit: Unit
-    origin: str  # code of the language that it was translated from, or ""
+    origin: str  # code of the language that the unit was translated from, or ""
     variants: list[_Variant]
-    codes: tuple[str, ...]  # the languages of the variants, to compare
+    codes: tuple[str, ...]  # the variants' language codes, normalised for comparison
 
 
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Source, target and line of every unit that has both languages.
 
-    "en" also matches "en-US", and "en-US" matches "en", but the code itself is preferred. Of two regions, the one that
-    the unit was translated from is taken, else the first. Several texts in the target language are several pairs.
+    "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. Among several regions, the
+    one that the unit was translated from is preferred, else the first. Each text in the target language gives a pair.
     Raises UserError for a file that is not TMX or has no unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
@@ -84,11 +81,11 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     if is_empty and units_by_language:
         common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
         languages = ", ".join(f"{code} ({count:,})" for code, count in common)
-        raise UserError(f"{name} has no unit in both {source} and {target}. Its languages are {languages}.")
+        raise UserError(f"{name} has no unit in both {source} and {target}. Units by language: {languages}.")
 
 
 def read_tmx(file: DocumentFile) -> Document:
-    """The units that have the source language, chosen as for pairs, but no target; all of them with `redo`."""
+    """Units in the source language without a translation, or all with `redo`; codes match as in `read_tmx_pairs`."""
     text, codec = decode_xml(file.content, file.name)
     units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
@@ -107,28 +104,28 @@ def read_tmx(file: DocumentFile) -> Document:
 
 
 def segment_text(raw: str, name: str, line: int) -> str:
-    """The text of a segment as the file writes it; of a blank before formatting and one behind it, one is kept."""
+    """The text of a segment's XML, without formatting; of two spaces around a formatting element, one is kept."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
         raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
         raw = FORMATTING_ELEMENT.sub(FORMATTING_MARK, raw)
         count = raw.count("<")
-        while count:  # formatting in formatting, from the innermost on
+        while count:  # nested formatting: remove the innermost elements first
             raw, count = FORMATTING_ELEMENT.subn(FORMATTING_MARK, OTHER_TAG.sub("", raw))
         raw, *parts = raw.split(FORMATTING_MARK)
         for part in parts:
             raw += part[1:] if raw[-1:].isspace() and part[:1].isspace() else part
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
-        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD.")
+        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character.")
     return unescape(raw)
 
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """The different codes of a unit that are nearest to the wanted ones; None if one of them is missing.
+    """The nearest code of a unit for each wanted language, all different; None if a wanted language is missing.
 
-    Of equally near codes, the one that the unit was translated from is taken, else the first.
+    Of equally near codes, the one that the unit was translated from is preferred, else the first.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -141,7 +138,7 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
     ]
     choices = [
         (sum(distance for distance, *_ in choice), choice[0][1], [place for *_, place in choice])
-        for choice in product(*(near[: len(wanted)] for near in candidates))  # enough to find different ones
+        for choice in product(*(near[: len(wanted)] for near in candidates))  # enough for codes that all differ
         if len({place for *_, place in choice}) == len(choice)
     ]
     return tuple(codes[place] for place in min(choices)[2]) if choices else None
@@ -149,12 +146,12 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
 
 @cache
 def language_code(language: str) -> str:
-    """A language code to compare: with hyphens, in lower case."""
+    """A language code normalised for comparison: with hyphens, in lower case."""
     return language.strip().replace("_", "-").lower()
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """0: the wanted code; 1: it has a region in addition; 2: it lacks the region; None: another language."""
+    """How a code differs from the wanted one. 0: equal; 1: adds a region; 2: lacks the region; None: other language."""
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):
@@ -190,7 +187,7 @@ def _language(variant: Element) -> str:
 
 
 def _spelling(units: Sequence[_Memory], target: str) -> str:
-    """The target language as the file writes it, perhaps with a region."""
+    """The target language as spelled in the file, perhaps with a region; `target` if the file lacks it."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
     distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
     return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
@@ -206,7 +203,7 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """A variant behind the source's, written like it."""
+    """The slot of a new variant after the source's variant, with the same element and attribute names."""
     end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"

@@ -1,4 +1,4 @@
-"""XLIFF 1.0 to 1.2 and 2.x: units of a source and a target, with elements inside for what is not text."""
+"""XLIFF 1.0 to 1.2 and 2.x: units of a source and a target, with inline elements for formatting and code."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -26,18 +26,15 @@ WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*
 
 
 class _Segment(NamedTuple):
-    """A unit with its texts."""
-
     unit: Unit
     source: Element
     target: Element | None
-    before_target: Element  # where a target belongs behind
-    text: str  # the source's
+    before_target: Element  # the element after which a new target is inserted
+    text: str  # of the source
     kind: TextKind
 
     @property
     def translation(self) -> str:
-        """The content of the target, or ""."""
         return self.unit.text(self.target) if self.target else ""
 
     @property
@@ -47,7 +44,7 @@ class _Segment(NamedTuple):
 
 
 def read_xliff(file: DocumentFile) -> Document:
-    """The units without a target, or all with `redo`; units with translate="no" are left alone."""
+    """The units without a translation, or all with `redo`; units with translate="no" are skipped."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
         _slot(text, segment, file.target)
@@ -58,12 +55,12 @@ def read_xliff(file: DocumentFile) -> Document:
 
 
 def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """The units with a target."""
+    """Pairs of source and target; units without a translation are skipped."""
     return read_translated_xliff(read_pieces(file.path), display_name(file.path), *file.languages)
 
 
 def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
-    """The units with a target, of a file that comes in pieces."""
+    """Like `read_xliff_pairs`, for a file that arrives in pieces of bytes."""
     for segment in _segments(content, name, source, target):
         if segment.is_translated:
             source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
@@ -76,7 +73,7 @@ def _plain_text(content: str, kind: TextKind) -> str:
 
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
-    """The units to translate. Raises UserError for a file in other languages, and for one that is not XLIFF."""
+    """The units that may be translated; raises UserError if the file is not XLIFF or declares other languages."""
     is_xliff = False
 
     def start(element: str, attributes: dict[str, str]) -> None:
@@ -102,9 +99,9 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text of a source. Blanks around it and line ends in it count only with xml:space="preserve".
+    """The text and kind of a source. White space in a source of several lines matters only if xml:space="preserve".
 
-    A CDATA section with tags or entities holds HTML, otherwise plain text.
+    A CDATA section with tags or entities contains HTML, any other CDATA section plain text.
     """
     if cdata := WHOLE_CDATA.fullmatch(content):
         text = cdata["text"]
@@ -114,7 +111,7 @@ def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
-    """The place of the target, or where it belongs."""
+    """The slot of a unit: its target, or the place for a new target."""
     unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
     new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"

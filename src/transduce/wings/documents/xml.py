@@ -1,6 +1,6 @@
-"""XML read unit by unit: one parser checks a file of any length and says where its units stand.
+"""Read XML unit by unit: a parser for files of any length that locates the units in the file.
 
-The file must be well-formed, in a known encoding, and free of entities of its own. Nothing outside of it is read.
+The file must be well-formed, in a known encoding, and must not declare entities. No other file is read.
 """
 
 import re
@@ -15,7 +15,7 @@ from transduce.wings.documents.document import decode, decode_pieces
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
-MAX_BYTES_WITHOUT_UNIT = 50_000_000  # a stream keeps what follows the last unit in memory
+MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
@@ -25,44 +25,44 @@ TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA secti
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element in a unit. Places are bytes of the unit as UTF-8."""
+    """An element in a unit. Positions are byte offsets in the unit's UTF-8 content."""
 
     full_name: str
     attributes: dict[str, str]
     begin: int
-    last: int = 0  # where its last tag begins, or behind an empty element
+    last: int = 0  # where the closing tag begins; for an empty element, its end
     children: list["Element"] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """The name without its prefix."""
+        """The name without its namespace prefix."""
         return self.full_name.rpartition(":")[2]
 
 
 class Unit(NamedTuple):
-    """An element that holds the texts of a unit."""
+    """A translation unit: an element that contains a text in several languages."""
 
     children: list[Element]
-    content: bytes  # as UTF-8, from its first to its last tag
-    begin: int  # characters of the file before it
+    content: bytes  # in UTF-8, from the opening tag to the beginning of the closing tag
+    begin: int  # number of characters before the unit in the file
     line: int
-    attributes: dict[str, str]  # its own, and those that it inherits from the elements around it
+    attributes: dict[str, str]  # of the unit, and inherited from the enclosing elements
 
     def text(self, element: Element) -> str:
-        """What is in an element, as the file writes it."""
+        """The content of an element, as XML."""
         return self.content[element.begin + len(self._tag(element)) : element.last].decode()
 
     def character(self, byte: int) -> int:
-        """The character of the file at a byte of the unit."""
+        """The index in the file of the character at a byte offset in the unit."""
         return self.begin + len(self.content[:byte].decode())
 
     def end(self, element: Element) -> int:
-        """The character of the file behind an element."""
+        """The index in the file of the character after an element."""
         is_empty = self._tag(element).endswith(b"/>")
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The characters of the file to replace, and what fills the element with a text: `<a/>` becomes two tags."""
+        """The replacement that fills an element: begin, end and new characters; `<a/>` becomes two tags."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
@@ -77,10 +77,10 @@ class Unit(NamedTuple):
 
 
 class UnitReader:
-    """Finds the units of a file.
+    """Finds the units of a file while reading it as a stream.
 
-    units: names of elements that are a unit. levels: how deep in a unit the elements are of interest. on_start: called
-    with the name, without its prefix, and the attributes of each element around the units.
+    units: names of the elements that are units. levels: the depth in a unit to which elements are recorded. on_start:
+    called for each element outside the units, with its name without prefix and its attributes.
     """
 
     def __init__(
@@ -92,21 +92,17 @@ class UnitReader:
         self._expat.EndElementHandler = self._end
         self._expat.StartDoctypeDeclHandler = self._doctype
         self._expat.EntityDeclHandler = self._refuse_declaration
-        self._buffer, self._buffer_begin = bytearray(), 0  # the file's bytes from the open unit or the last tag on
-        self._characters = 0  # of the file, before the buffer
-        self._last_tag = self._last_unit_end = 0  # bytes of the file
+        self._buffer, self._buffer_begin = bytearray(), 0  # bytes of the file from the open unit or the last tag
+        self._characters = 0  # number of characters before the buffer
+        self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
-        self._attributes: list[dict[str, str]] = [{}]  # of the open elements up to a unit, with those that they inherit
-        self._depth = 0  # open elements in a unit; the unit, too
-        self._open: list[Element] = []  # those of them that are of interest
-        self._units: list[Unit] = []  # complete, not yet yielded
+        self._attributes: list[dict[str, str]] = [{}]  # of the open elements down to a unit, inherited ones included
+        self._depth = 0  # number of open elements in the open unit, itself included
+        self._open: list[Element] = []  # the recorded open elements
+        self._units: list[Unit] = []  # complete units, not yet yielded
 
     def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
-        """The units of a file that comes in pieces.
-
-        Raises UserError that names the line that is not XML or declares entities, and for a stretch without units
-        that would fill the memory.
-        """
+        """The file's units; raises UserError for malformed XML, declared entities and long gaps between units."""
         for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
@@ -117,7 +113,7 @@ class UnitReader:
         yield from self._parse(b"", last=True)
 
     def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
-        """The units that end in the next bytes of the file."""
+        """Parse the next bytes of the file; returns the units that end within them."""
         if not self._depth:
             self._drop_before(self._last_tag)
         self._buffer += content
@@ -131,7 +127,7 @@ class UnitReader:
         return units
 
     def _drop_before(self, byte: int) -> None:
-        """Forget the bytes before a place of the file, which must not be within a character."""
+        """Remove the bytes before an offset in the file, which must be a character boundary, from the buffer."""
         count = byte - self._buffer_begin
         self._characters += len(self._buffer[:count].decode())
         del self._buffer[:count]
@@ -179,23 +175,23 @@ class UnitReader:
     def _refuse_declaration(self, *_: Any) -> None:
         raise UserError(
             f"{self._name}:{self._expat.CurrentLineNumber}: the document type declares entities or elements, which "
-            "can make a file endless or read other files. Remove the declaration."
+            "can expand the file without limit or include other files. Remove the declarations."
         )
 
 
 def decode_xml(content: bytes, name: str) -> tuple[str, str]:
-    """The characters of a file and its codec."""
+    """The characters of an XML file and its codec."""
     return decode(content, name, _declared(content))
 
 
 def indentation(text: str, place: int) -> str:
-    """The blanks before a place, with the line end before them."""
+    """The spaces and tabs before a position, and the line break before them, if any."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
 
 
 def without_illegal(text: str) -> str:
-    """The text without characters that XML cannot hold; a model may produce them."""
+    """The text without the characters that XML forbids, which a model may produce."""
     return ILLEGAL_CHARACTER.sub("", text)
 
 

@@ -1,1 +1,1 @@
-"""What a model attends to and how it searches, as pages and plots."""
+"""Web pages and plots of a model's attention, search and training."""

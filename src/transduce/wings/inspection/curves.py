@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 
 from transduce.system.journal import Event
 
-TRAINING_COLOUR = "#4c8bd6"  # blue and orange: safe for colour-blind readers, on white and on black
+TRAINING_COLOUR = "#4c8bd6"  # blue and orange: colour-blind readers can tell them apart, on white and on black
 VALIDATION_COLOUR = "#e07b39"
 TEXT_COLOUR = "#010203"  # placeholder for the page's text colour
-STYLE: dict[
-    Any, Any
-] = {  # text stays text, no box, a light grid, the page's text colour; the same curve gives the same SVG
+# Text stays text, without a frame, with a light grid and the page's text colour. The same curve gives the same SVG.
+STYLE: dict[Any, Any] = {
     **{"svg.fonttype": "none", "svg.hashsalt": "transduce", "font.size": 11, "text.color": TEXT_COLOUR},
     **{"axes.grid": True, "grid.color": TEXT_COLOUR, "grid.alpha": 0.12, "axes.facecolor": "none"},
     **{f"axes.spines.{side}": False for side in ("top", "right", "left")},
@@ -25,14 +24,13 @@ STYLE: dict[
 }
 
 
-Curve = list[tuple[int, float]]  # updates, with a value of the journal
+Curve = list[tuple[int, float]]  # pairs of an update and a value from the journal
 
 
 def learning_curve(events: Iterable[Event]) -> str:
     """Draw training and validation loss and, below, validation BLEU against updates, as SVG for an HTML page.
 
-    Reads the events "update" (step, nll) and "validation" (step, perplexity, and bleu if computed). Without events the
-    axes are empty.
+    Reads the events "update" (step, nll) and "validation" (step, perplexity, and bleu if computed), if any.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")
@@ -65,7 +63,7 @@ def _draw(axes: Axes, curve: Curve, colour: str, label: str, *, marker: str) -> 
 
 
 def _to_svg(figure: Figure, description: str) -> str:
-    """The figure as SVG, the same text every time. Screen readers read the description."""
+    """The figure as reproducible SVG, with a description for screen readers."""
     buffer = io.StringIO()
     metadata: dict[str, Any] = {"Date": None, "Creator": None}
     figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)

@@ -1,13 +1,13 @@
-// Draws the data of `picture.py` about a sentence: transduce.draw(element, data).
+// Draws a `Picture` of `picture.py` into an HTML element: transduce.draw(element, data).
 //
 // Four parts: the attention over the source, as bands between the two sentences; the maps of all layers and heads; the
-// tree of the beam search; the positional encodings. Texts are inserted as text nodes, without inline handlers or style
-// attributes, so the page can have a strict Content-Security-Policy.
+// tree of the beam search; the positional encodings. All texts are inserted as text nodes, and the code uses no inline
+// handlers or style attributes. The page can therefore have a strict Content-Security-Policy.
 
 "use strict";
 
 globalThis.transduce = (() => {
-  const ONE = 1000; // weights are whole thousandths
+  const ONE = 1000; // a weight of 1: weights are integer thousandths
   const SVG = "http://www.w3.org/2000/svg";
   const IN_SVG = ["svg", "g", "path", "text", "rect"];
 
@@ -32,7 +32,7 @@ globalThis.transduce = (() => {
   const tableOf = (attributes, head, body) =>
     make("table", attributes, make("thead", {}, head), make("tbody", {}, ...body));
 
-  // Renders when the element gets a width, and whenever the width changes.
+  // Calls `render` when the element gets a width, and whenever the width changes.
   function atEveryWidth(element, render) {
     let drawn = 0;
     new ResizeObserver(() => {
@@ -48,10 +48,10 @@ globalThis.transduce = (() => {
     return make("label", {}, `${label} `, select);
   }
 
-  // Keys with a modifier belong to the browser.
+  // Whether a modifier key is held: such key combinations are left to the browser.
   const isHeld = (event) => event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
 
-  // A roving tabindex: many items are one stop of the Tab key; `step(key, place)` returns the item that a key leads to.
+  // A roving tabindex: the Tab key stops once for all items. step(key, place) returns the index that a key leads to.
   function rove(container, items, step) {
     let current = 0;
     items.forEach((item, place) => {
@@ -91,7 +91,7 @@ globalThis.transduce = (() => {
       paint(image.data, colour);
       pen.putImageData(image, 0, 0);
     };
-    requestAnimationFrame(canvas.repaint); // once it is in the page
+    requestAnimationFrame(canvas.repaint); // after the canvas is in the page
     return canvas;
   }
 
@@ -100,13 +100,13 @@ globalThis.transduce = (() => {
 
   // ---- text and numbers --------------------------------------------------------------------------------------------
 
-  // U+2581 is a space before the piece; control characters are shown as symbols.
+  // A piece as text: U+2581 marks a space before the piece; control characters become symbols.
   function shown(piece) {
     const text = piece.replace(/^\u2581+/, (spaces) => "␣".repeat(spaces.length - 1));
     return (text || "␣").replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
   }
 
-  // The text of several pieces; byte pieces such as <0xE2> form characters only together.
+  // The text of several pieces. Byte pieces such as <0xE2> form characters only when joined.
   const joined = (pieces) => pieces.join("").replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) =>
     new TextDecoder().decode(Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => parseInt(byte, 16))));
 
@@ -115,7 +115,7 @@ globalThis.transduce = (() => {
   const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-  // Pieces, or the words that they form.
+  // The pieces or, if `whole`, the words that they form.
   function units(pieces, whole) {
     const found = [];
     pieces.forEach((piece, place) => {
@@ -128,7 +128,7 @@ globalThis.transduce = (() => {
     return found.map((unit) => ({ ...unit, text: text(unit) }));
   }
 
-  // Weights of a layer and head (-1: mean of all) between units: summed over keys, averaged over queries.
+  // Weights of a layer and head (-1: mean of all) between units: summed over a unit's keys, averaged over its queries.
   function between(maps, layer, head, queries, keys) {
     const layers = layer < 0 ? maps.weights : [maps.weights[layer]];
     const picked = layers.flatMap((heads) => (head < 0 ? heads : [heads[head]]));
@@ -139,10 +139,10 @@ globalThis.transduce = (() => {
 
   // ---- the ribbon --------------------------------------------------------------------------------------------------
 
-  const ROW = 26; // pixels between pieces that are below each other
+  const ROW = 26; // pixels for each row when the pieces are in columns
   const isRightToLeft = (texts) => /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u.test(texts.join(""));
 
-  // Positions of units on a centred line, and the length of the line.
+  // The positions of units on a centred line, and the line's length.
   function lineUp(items, measure, width, gap) {
     let length = 0;
     const places = items.map((item, i) => {
@@ -190,7 +190,7 @@ globalThis.transduce = (() => {
       const weights = between(maps, picked.layer, picked.head, sides[1], sides[0]);
       const lined = (gap) => sides.map((items) => lineUp(items, measure, width, gap));
       const lines = [28, 18, 10].map(lined).find((found) => found.every(({ length }) => length <= width));
-      const flat = lines !== undefined; // else two columns, not too far apart
+      const flat = lines !== undefined; // otherwise two columns, at most 640 pixels wide together
       if (!flat) width = Math.min(width, 640);
       const most = width / 2 - 76;
       const widest = sides.map((items) => Math.min(most, Math.max(...items.map((item) => measure(item.text)))));
@@ -240,11 +240,11 @@ globalThis.transduce = (() => {
 
     atEveryWidth(drawing, render);
     return section("From the source to the translation",
-      "Each band shows how much a piece of the translation attends to a piece of the source: the wider, the more.",
+      "Each band shows how much a piece of the translation attends to a source piece. Wider bands mean more attention.",
       controls, drawing, told);
   }
 
-  // A query distributes its whole width; a key receives at most its own width.
+  // The bands of a query fill its whole width; the bands of a key fill at most its width.
   function bandsBetween(weights, [keys, queries], [above, below], flat) {
     const totals = keys.map((_, s) => weights.reduce((sum, row) => sum + row[s], 0));
     const scales = keys.map(({ begin, end }, s) => (end - begin) / Math.max(ONE, totals[s]));
@@ -265,7 +265,7 @@ globalThis.transduce = (() => {
     });
   }
 
-  // The texts of one side, each with room for a number.
+  // The labels of one side, each with space for a percentage.
   function labelled(items, texts, side, places, near, flat, width) {
     return items.map((item, i) => {
       const { begin, end } = places[i];
@@ -286,7 +286,7 @@ globalThis.transduce = (() => {
 
   const USES = {
     encoder: ["Encoder", "the source attends to itself"],
-    decoder: ["Decoder", "the translation attends to its past"],
+    decoder: ["Decoder", "the translation attends to its earlier pieces"],
     source: ["Decoder, over the source", "the translation attends to the source"],
   };
   const visible = (weight) => (weight / ONE) ** 0.7; // makes the small weights of long sentences visible
@@ -326,13 +326,13 @@ globalThis.transduce = (() => {
     const choices = all.at(-1).weights.flat().map(decided);
     panels.at(-1).querySelectorAll("button")[choices.indexOf(Math.max(...choices))].open();
     return section("Every layer and head",
-      "Maps in a row belong to a layer, maps in a column to a head. In a map, each row is a query. " +
+      "Each row of maps is a layer, each column a head. In a map, each row is a query and each column a key. " +
         "Choose a map to enlarge it.",
       make("div", { class: "panels" }, ...panels), large);
   }
 
   function enlarged(name, maps, weights) {
-    const told = readout("Point at a cell, or use the arrow keys.");
+    const told = readout("Point at a cell, or use the arrow keys, to see its weight.");
     const [queries, keys] = [maps.queries.map(shown), maps.keys.map(shown)];
     const cells = [];
     const cellOf = (weight) => {
@@ -370,7 +370,7 @@ globalThis.transduce = (() => {
     const tree = make("div", { class: "tree" });
     const [winner] = search.complete;
 
-    // From a node back to the beginning: [[step, place], …].
+    // The path from the first step to a node: [[step, place], …].
     function lineage(step, place) {
       const path = [];
       for (; step >= 0; place = search.steps[step--][place].parent) path.unshift([step, place]);
@@ -454,12 +454,12 @@ globalThis.transduce = (() => {
     const table = tableOf({ class: "ranking" }, make("tr", {}, ...heads), body);
     const rest = search.complete.length - listed.length;
     return section("The search",
-      `Each step keeps the ${search.beam_size} best hypotheses (framed) and shows their ${2 * search.beam_size} best ` +
-        "continuations; pruned ones are faint. The thick line leads to the translation.",
+      `Each step shows the ${2 * search.beam_size} best continuations. It keeps at most ${search.beam_size} ` +
+        "(framed). Pruned continuations are faint. The thick line leads to the translation.",
       told, make("div", { class: "scroll" }, tree), table,
       make("p", { class: "note" }, `score = log p / ((5 + tokens) / 6)^${search.length_penalty}` +
-        (rest > 0 ? `; ${rest} more complete` : "") +
-        (isCut ? "; the chosen one was cut off at the length limit" : "")));
+        (rest > 0 ? `; ${rest} more complete hypotheses` : "") +
+        (isCut ? "; the chosen hypothesis was cut off at the length limit" : "")));
   }
 
   // ---- positions ---------------------------------------------------------------------------------------------------
@@ -468,13 +468,13 @@ globalThis.transduce = (() => {
     const parts = all.flatMap((positions) => {
       const { values, largest, source, target } = positions;
       const channels = values[0].length;
-      const told = readout("Point at the picture, or use the arrow keys.");
+      const told = readout("Point at the picture, or use the arrow keys, to see a value.");
       const side = source.length && target.length ? "source and translation" : source.length ? "source" : "translation";
       // Sines (the even channels) to the left of the cosines: interleaved, their patterns are hard to see.
       const order = [...values[0].keys()];
       if (positions.kind === "sinusoidal") order.sort((a, b) => (a % 2) - (b % 2) || a - b);
       const canvas = make("canvas", { tabindex: 0, role: "img",
-        "aria-label": `Encodings of the positions of ${side}: ${values.length} positions, ${channels} channels` });
+        "aria-label": `Positional encodings of the ${side}: ${values.length} positions, ${channels} channels` });
       painted(canvas, channels, values.length, (pixels, colour) => {
         const [positive, negative] = [colour("--accent"), colour("--marked")];
         values.flatMap((row) => order.map((c) => row[c])).forEach((value, i) =>
@@ -508,12 +508,12 @@ globalThis.transduce = (() => {
         event.preventDefault();
         show(inside(at[0] + step[0], values.length), inside(at[1] + step[1], channels));
       });
-      return [make("h3", {}, all.length > 1 ? `Of the ${side}` : ""), told, box];
+      return [make("h3", {}, all.length > 1 ? `Encodings of the ${side}` : ""), told, box];
     });
     const halves = all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "";
     return section(`Positions (${all[0].kind})`,
-      "The vector that is added to each embedding, so that the model knows the order. A row is a position, " +
-        `a column a channel${halves}; blue is positive, orange negative.`, ...parts);
+      "The vectors added to the embeddings to encode the order of the pieces. Each row is a position, " +
+        `each column a channel${halves}; blue is positive, orange negative.`, ...parts);
   }
 
   function draw(element, data) {

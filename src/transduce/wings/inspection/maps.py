@@ -20,17 +20,17 @@ SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
-    """One of the three uses of attention (section 3.2.3 of the paper)."""
+    """The attention weights in one of the three uses of attention (section 3.2.3 of the paper)."""
 
-    weights: Tensor  # (layers, h, t, s)
+    weights: Tensor  # (layers, heads, t, s)
     queries: list[str]  # t pieces
     keys: list[str]  # s pieces
 
 
 class Attention(NamedTuple):
-    """The attention and the search of one sentence."""
+    """The recorded attention and search of one translated sentence."""
 
-    uses: dict[str, AttentionUse]  # "encoder" and "decoder", if the model has self-attention, and "source"
+    uses: dict[str, AttentionUse]  # "source", and "encoder" and "decoder" if the model has self-attention
     text: str
     translation: Translation
     search: SearchTree  # the search that found the translation
@@ -40,10 +40,10 @@ class Attention(NamedTuple):
 def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
     """Translate a text, then run the model on the translation and record its attention.
 
-    Raises UserError as a Translator does, for a blank text, and for a model without attention.
+    Raises UserError for a blank text, for a model without attention, and whenever a Translator does.
     """
     if not text.strip():
-        raise UserError("A blank sentence has no attention. Give a sentence with words.")
+        raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, config)
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
@@ -61,7 +61,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
         ("source", "", "source_attention", decoder_output, source_pieces),
     ):
         layers = [
-            torch.cat(record.of(module), dim=2)[0]  # recurrent models attend once per position
+            torch.cat(record.of(module), dim=2)[0]  # recurrent models record attention once per position
             for name, module in model.named_modules()
             if name.startswith(prefix) and name.endswith(suffix) and record.of(module)
         ]

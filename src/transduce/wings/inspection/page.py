@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, for phone and desktop, light and dark mode, offline."""
+"""Self-contained HTML pages that work offline, on phones and desktops, in light and dark mode."""
 
 import base64
 import hashlib
@@ -26,18 +26,18 @@ def drawable(text: str) -> str:
 
 
 def section(heading: str, content: str) -> str:
-    """A section of a page: heading as text, content as HTML; "" without content."""
+    """A section of a page: heading as text, content as HTML; "" if the content is empty."""
     return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
 
 
 @cache
 def packaged(name: str) -> str:
-    """Read a file of this folder."""
+    """The text of a file in this package folder."""
     return (files("transduce.wings.inspection") / name).read_text(encoding="utf-8")
 
 
 def drawing(picture: Picture) -> str:
-    """The HTML element in which the script of `document` draws a picture."""
+    """HTML with the data of a picture and the element in which `drawing.js` draws the picture."""
     data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
         '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'
@@ -46,10 +46,9 @@ def drawing(picture: Picture) -> str:
 
 
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
-    """A whole page. Its Content-Security-Policy forbids all requests and all scripts but the one that draws pictures.
+    """A complete page whose Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
 
-    title: text; body: HTML. draws: include that script. inline_styles: allow style attributes, which matplotlib's
-    drawings have.
+    title: text; body: HTML. draws: include `drawing.js`. inline_styles: allow style attributes, as in matplotlib's SVG.
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""
@@ -61,7 +60,7 @@ def document(title: str, body: str, style: str = "", *, draws: bool = False, inl
 
 
 def picture_page(picture: Picture) -> str:
-    """The page about one sentence."""
+    """A page with the attention and the search of one sentence."""
     head = (
         f'<header><h1 dir="auto">{shown(picture.source)}</h1><p dir="auto" class="translation">'
         f"{shown(picture.translation)}</p></header>"

@@ -1,7 +1,4 @@
-"""The data of one sentence that `drawing.js` draws, as JSON.
-
-n = positions, t = query pieces, s = key pieces.
-"""
+"""The data, in JSON, that `drawing.js` draws for a sentence. n = positions, s = key pieces."""
 
 import json
 from dataclasses import dataclass
@@ -16,17 +13,19 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.wings.inspection.maps import SHOWN_BOS, Attention
 from transduce.wings.inspection.tree import SearchTree
 
-ONE = 1000  # numbers are integer thousandths: half as long as fractions, and a page often has 60,000
+ONE = 1000  # integer thousandths are half as long as decimal fractions, and a page often has 60,000 numbers
 
 
 @dataclass(frozen=True)
 class Maps:
-    """One of the three uses of attention."""
+    """The attention maps of one of the three uses of attention."""
 
-    use: str  # encoder, decoder, or source: the decoder's over the source
+    use: str  # encoder, decoder, or source (the decoder's attention over the source)
     queries: list[str]
     keys: list[str]
-    weights: list[list[list[list[int]]]]  # thousandths by layer, head, query and key; the sum of a query is 1000
+    weights: list[
+        list[list[list[int]]]
+    ]  # thousandths by layer, head, query and key; the weights of a query sum to 1000
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class Positions:
     kind: str  # sinusoidal or learned
     source: list[str]  # pieces of the source by position; empty if these are encodings of the target only
     target: list[str]  # pieces that the decoder reads; empty if these are encodings of the source only
-    largest: float  # maximum of the absolute values
+    largest: float  # largest absolute value of the encodings
     values: list[list[int]]  # thousandths of `largest`, by position and channel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything that is drawn of a sentence and its translation."""
+    """The data drawn for a sentence and its translation."""
 
     source: str
     translation: str
@@ -58,7 +57,7 @@ class Picture:
 
 
 def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
-    """The picture of what `attention_of` recorded, with the model's positional encodings."""
+    """Build a picture from the result of `attention_of` and the model's positional encodings."""
     source = recorded.uses["source"]
     return Picture(
         recorded.text,
@@ -75,20 +74,17 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Weights (…, s) with a sum of 1 -> integers with a sum of 1000, each off by less than one.
-
-    The largest remainders are rounded up, so 0 stays 0.
-    """
+    """Weights (…, s) that sum to 1, as integers that sum to 1000, each off by less than one; 0 stays 0."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)
     rank = np.argsort(np.argsort(whole - exact, axis=-1, kind="stable"), axis=-1, kind="stable")
-    return whole + (rank < missing)
+    return whole + (rank < missing)  # rounds up the largest remainders
 
 
 @torch.inference_mode()
 def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
-    """The encodings: one table for both sides if sinusoidal, two if learned."""
+    """The positional encodings: one table for both sides if sinusoidal, one table per side if learned."""
     source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
     if source is None or target is None:
         return []
@@ -102,7 +98,7 @@ def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str
 
 
 def _encodings(kind: str, source: list[str], target: list[str], table: Tensor) -> Positions:
-    """The encodings of a table (n, d_model)."""
+    """The encodings of a table (n, d_model), scaled to thousandths of the largest absolute value."""
     largest = table.abs().max().item()
     values = (table.double() * (ONE / largest)).round().long()
     return Positions(kind, source, target, largest, values.tolist())

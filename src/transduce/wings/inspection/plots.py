@@ -1,4 +1,4 @@
-"""Pictures of attention maps for papers, by matplotlib."""
+"""Plots of attention maps for papers, and other charts, with matplotlib."""
 
 import re
 import textwrap
@@ -30,14 +30,12 @@ METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"Creati
 
 
 class Map(NamedTuple):
-    """A map and its title."""
-
     title: str
-    weights: Tensor  # (t, s)
+    weights: Tensor  # (queries, keys)
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and a head, numbered from 1 (0: all), in a row per layer; or only their mean.
+    """The maps of a layer and head, numbered from 1 (0: all), in one row per layer. mean: only their average.
 
     Raises UserError if the model has no such layer or head.
     """
@@ -54,12 +52,12 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """Draw maps, by default all, to a file whose suffix names the format: .png, .svg or .pdf."""
+    """Draw attention maps, by default all, to a file; its suffix, .png, .svg or .pdf, determines the format."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
-    alone = rows == columns == 1  # drawn larger
+    alone = rows == columns == 1  # a single map is drawn larger
     size = max(1.6, (0.24 if alone else 0.16) * max(len(use.queries), len(use.keys)))
-    # SVG keeps text as text, PDF embeds the fonts that publishers require; the same picture gives the same file.
+    # SVG keeps text as text, and PDF embeds fonts as publishers require. The same input gives the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "transduce", "pdf.fonttype": 42}):
         figure = Figure(figsize=(size * columns + 1, size * rows + 1), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -74,18 +72,18 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
             save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
     missing = {chr(int(code)) for each in caught for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
     if missing and path.suffix != ".svg":  # the viewer chooses the font of an .svg
-        log(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. An .svg keeps the text.")
+        log(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. Use .svg to keep the text.")
 
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
-    """Write a figure atomically in the format of the suffix; raises UserError if it can't be written."""
+    """Write a figure atomically, in the format of the file's suffix; raises UserError if writing fails."""
     with write_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 
 
 @contextmanager
 def chart(path: Path, size: tuple[float, float], columns: int = 1, **subplots: Any) -> Iterator[list[Axes]]:
-    """Yield axes side by side; when the block ends, they get grids and legends and are written to `path`."""
+    """Yield axes side by side; after the block, add grids and legends and write the chart to `path`."""
     figure = Figure(figsize=size, layout="constrained")
     grid = list(figure.subplots(1, columns, squeeze=False, **subplots)[0])
     yield grid

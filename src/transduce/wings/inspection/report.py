@@ -14,28 +14,24 @@ from transduce.wings.inspection.picture import Picture
 
 EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
 PUNCTUATION_MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
-# A word, a punctuation mark or an East Asian character, with the white space behind it.
+# A word, a punctuation mark or an East Asian character, with the white space after it.
 COMPARED_UNIT = re.compile(rf"(?:[{EAST_ASIAN}]|[{PUNCTUATION_MARKS}]|[^\s{EAST_ASIAN}{PUNCTUATION_MARKS}]+)\s*")
 
 
 class Example(NamedTuple):
-    """A sentence, the model's translation, and the reference."""
-
     source: str
     translation: str
     reference: str
 
 
 class Step(NamedTuple):
-    """A suggested command, and its purpose."""
-
     purpose: str
     command: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report; empty parts are left out."""
+    """The content of a report; the page omits empty parts."""
 
     title: str
     summary: str  # one sentence
@@ -48,7 +44,7 @@ class Report:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write the page; raises UserError if it can't be written."""
+    """Write a report as an HTML page; raises UserError if the file can't be written."""
     sections = [
         section("Scores", _scores(report.scores)),
         section("Facts", _facts(report.facts)),
@@ -65,7 +61,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
-    """Both texts as HTML, with the differing words marked."""
+    """Both texts as HTML, with <mark> around the words that differ."""
     units, others = COMPARED_UNIT.findall(text), COMPARED_UNIT.findall(other)
     matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
     marked = ["", ""]
@@ -86,7 +82,7 @@ def _scores(scores: Sequence[Score]) -> str:
         for score in scores
     )
     signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
-    note = "Below each score: the range of 95 % of the bootstrap resamples."
+    note = "Below each score: its 95 % confidence interval from bootstrap resampling."
     return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
 
 

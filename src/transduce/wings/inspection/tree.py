@@ -1,4 +1,4 @@
-"""The tree of a beam search: the continuations that every step considered, kept and pruned, and the complete ones."""
+"""The tree of a beam search: the continuations that each step kept or pruned, and the complete hypotheses."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,16 +9,16 @@ from transduce.config.schema import EOS, DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.tokens.tokenizer import Tokenizer
 
-Fate = Literal["kept", "complete", "pruned", "left"]  # left: open when the search ended
+Fate = Literal["kept", "complete", "pruned", "left"]  # left: incomplete when the search ended
 
 
 @dataclass(frozen=True)
 class Node:
-    """A continuation by one token; its index in its step is its rank."""
+    """A continuation of a hypothesis by one token; its index in its step is its rank, counted from 0."""
 
     piece: str
     token: int
-    parent: int  # index in the previous step; -1: the beginning
+    parent: int  # index of the parent node in the previous step; -1 in the first step
     log_prob: float  # of the hypothesis up to this token
     fate: Fate
 
@@ -28,15 +28,15 @@ class Complete:
     """A complete hypothesis."""
 
     text: str
-    score: float  # log_prob / length penalty
+    score: float  # log_prob divided by the length penalty
     log_prob: float
-    length: int  # tokens with EOS; its end is a node of the step with this number, from 1
-    place: int  # index of that node in its step
+    length: int  # number of tokens with EOS, and number of its last step, counted from 1
+    place: int  # index of its last node in that step
 
 
 @dataclass(frozen=True)
 class SearchTree:
-    """Everything that the search of one sentence considered."""
+    """All continuations that the search for one sentence considered, and the settings of the search."""
 
     beam_size: int
     length_penalty: float
@@ -53,7 +53,7 @@ class SearchTree:
 
 
 def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str) -> SearchTree:
-    """The tree of the search of one sentence; `end` is the piece shown for EOS."""
+    """Build the tree of one sentence's search from its steps; `end` is the text that stands for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
     tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
     finished = [
@@ -62,7 +62,7 @@ def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: D
         for place, score in enumerate(expansion.ended[0].tolist())
         if score > -math.inf
     ]
-    finished.sort(key=lambda complete: -complete.score)  # stable: of equal scores the first, as in the search
+    finished.sort(key=lambda complete: -complete.score)  # stable: equal scores keep their order, as in the search
     texts = tokenizer.decode([tree.path(complete) for complete in finished])
     return replace(tree, complete=[replace(each, text=text) for each, text in zip(finished, texts, strict=True)])
 
@@ -82,5 +82,5 @@ def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> I
             for place in range(len(tokens))
         ]
         nodes = map(Node, pieces, tokens, parents, log_probs, fates)
-        yield [node for node in nodes if node.log_prob > -math.inf]  # impossible continuations come last
+        yield [node for node in nodes if node.log_prob > -math.inf]  # drops impossible continuations, which come last
         kept_before = kept

@@ -1,7 +1,4 @@
-"""Scores of parse trees by labelled brackets, with the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006).
-
-A line holds a tree, several trees side by side, or, for a failed parse, none.
-"""
+"""Scores of parse trees by labelled brackets, with the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,26 +12,26 @@ from transduce.wings.parsing.evalb import COLLINS, Parameters
 from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
 
 Status = Literal["valid", "error", "skipped"]
-SUMMED = "matched", "gold", "test", "crossing", "words", "tags"  # the counts of rows
+SUMMED = "matched", "gold", "test", "crossing", "words", "tags"  # the counts of rows that a summary adds up
 QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
 class Row(NamedTuple):
-    """The counts of one sentence; 0 unless it is valid."""
+    """The counts of one sentence; all counts except `length` are 0 unless the status is valid."""
 
     length: int  # words without traces
-    status: Status
-    matched: int = 0
-    gold: int = 0  # brackets
-    test: int = 0
+    status: Status  # skipped: the parse has no words, as on the blank line of a failed parse
+    matched: int = 0  # brackets that both trees have
+    gold: int = 0  # brackets of the gold tree
+    test: int = 0  # brackets of the parse
     crossing: int = 0
-    words: int = 0  # words that are scored: no punctuation
+    words: int = 0  # scored words, without punctuation
     tags: int = 0  # correct tags
-    reason: str = ""  # why it is an error
+    reason: str = ""  # why the status is error
 
 
 class Summary(NamedTuple):
-    """Sums over sentences, of the valid ones from `matched` on."""
+    """Sums over sentences; from `matched` on, only over valid sentences."""
 
     sentences: int
     errors: int
@@ -46,13 +43,13 @@ class Summary(NamedTuple):
     crossing: int
     words: int
     tags: int
-    complete: int  # sentences without an error
-    uncrossed: int
+    complete: int  # sentences whose brackets all match
+    uncrossed: int  # sentences without crossing brackets
     crossed_twice: int  # sentences with at most two crossing brackets
 
     @property
     def figures(self) -> dict[str, float]:
-        """What EVALB prints, by its names, in per cent but for the average; nan where there is nothing to divide by."""
+        """EVALB's figures, by EVALB's names, in per cent except for the average; nan if a figure is undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -66,7 +63,7 @@ class Summary(NamedTuple):
 
 
 class BracketScores(NamedTuple):
-    """The scores of all sentences, and of the short ones."""
+    """The scores of all sentences, and of the sentences with at most `cutoff` words."""
 
     rows: list[Row]
     all: Summary
@@ -75,13 +72,13 @@ class BracketScores(NamedTuple):
 
 
 def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
-    """Compare parses with gold trees, line by line; raises UserError for unequal lengths or a malformed gold tree."""
+    """Score parses by gold trees; raises UserError for unequal numbers of lines and for malformed gold trees."""
     rows = []
     for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
         if one is None or other is None:
             raise UserError(
-                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, before the others. "
-                "Line n must be the parse of the sentence in line n of the gold trees."
+                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, but the other file "
+                "has more. Line n of the parses must belong to line n of the gold trees."
             )
         rows.append(compare(one, other, parameters, number))
     short = [row for row in rows if row.length <= parameters.cutoff]
@@ -91,8 +88,8 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
     """The parse, with the gold tag for every word that only one of the two trees tags as punctuation.
 
-    EVALB ignores punctuation by each tree's own tags, and excludes a parse as an error if different words remain. Both
-    trees must have the same words; traces don't count.
+    EVALB deletes punctuation by each tree's own tags, and excludes a parse as an error if different words remain.
+    Except for traces, both trees must have the same words.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)
@@ -105,7 +102,7 @@ def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLI
 
 
 def compare(gold_line: str, test_line: str, parameters: Parameters, number: int = 1) -> Row:
-    """Compare one sentence, line `number`; raises UserError for a malformed gold tree."""
+    """Compare line `number` of parses and gold trees; raises UserError for a malformed gold tree."""
     try:
         gold = _Sentence(gold_line, parameters)
     except MalformedTreeError as error:
@@ -119,15 +116,17 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
     if len(gold.words) != len(test.words):
         _restore_quotes(gold, test, parameters)
     if len(gold.words) != len(test.words):
-        return Row(gold.length, "error", reason=f"{len(gold.words)} words in the gold tree, {len(test.words)} here")
+        return Row(
+            gold.length, "error", reason=f"the gold tree has {len(gold.words)} words, the parse {len(test.words)}"
+        )
     for (word, _), (other, _) in zip(gold.words, test.words, strict=True):
         if not parameters.same_word(word, other):
-            return Row(gold.length, "error", reason=f"'{word}' in the gold tree is '{other}' here")
+            return Row(gold.length, "error", reason=f"'{word}' in the gold tree is '{other}' in the parse")
     return _counted(gold, test, parameters)
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
-    """Sum the counts of the valid rows."""
+    """Count the sentences by status, and sum the counts of the valid ones."""
     valid = [row for row in rows if row.status == "valid"]
     return Summary(
         sentences=len(rows),
@@ -145,11 +144,11 @@ def summarise(rows: Sequence[Row]) -> Summary:
 class _Bracket:
     label: str
     start: int
-    end: int  # behind the last word
+    end: int  # index after the last word
 
 
 class _Quote(NamedTuple):
-    """A quotation mark, which may be deleted."""
+    """A quotation mark, which may be deleted and later restored."""
 
     word: str
     tag: str
@@ -158,12 +157,12 @@ class _Quote(NamedTuple):
 
 
 class _Sentence:
-    """A line as EVALB reads it: brackets, and words without the deleted ones."""
+    """A line of any number of trees, as EVALB reads it: its brackets, and its words without the deleted ones."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
-        self.words: list[tuple[str, str]] = []  # with their tags
+        self.words: list[tuple[str, str]] = []  # words with their tags
         self.brackets: list[_Bracket] = []  # in order of opening
-        self.quotes: list[tuple[int, _Quote]] = []  # with their index among the words
+        self.quotes: list[tuple[int, _Quote]] = []  # quotation marks with their index in `words`
         self.length = 0
         around: list[_Bracket] = []  # the brackets that are open
         for node in chain.from_iterable(tree.walk() for tree, _ in parse_trees([line])):
@@ -198,7 +197,7 @@ class _Sentence:
 
 
 def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Restore a quotation mark that is deleted in only one of the trees because its tag differs."""
+    """Restore the quotation marks that only one of the trees deletes, because their tags differ."""
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):

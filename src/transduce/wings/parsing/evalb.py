@@ -1,4 +1,4 @@
-"""Parameter files of EVALB (Sekine and Collins, 1997; Ellis, 2006), such as COLLINS.prm."""
+"""Parameter files of EVALB (Sekine and Collins, 1997; Ellis, 2006), such as COLLINS.prm for the Wall Street Journal."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,10 @@ from transduce.text.plain import read_lines, without_byte_order_mark
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of scoring; by default those of COLLINS.prm, the usual file for the Wall Street Journal.
-
-    The default also deletes roots with other labels: none, ROOT and S1.
-    """
+    """EVALB's parameters. The defaults are those of COLLINS.prm, but also delete the root labels "", ROOT and S1."""
 
     labelled: bool = True
-    cutoff: int = 40  # maximum words of a short sentence
+    cutoff: int = 40  # maximum number of words of a short sentence
     deleted: frozenset[str] = frozenset(("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", "."))
     deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
     quotes: frozenset[str] = frozenset()  # tags of quotation marks that may be restored, see `brackets._restore_quotes`
@@ -22,11 +19,11 @@ class Parameters:
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
     def same_label(self, one: str, other: str) -> bool:
-        """Whether two labels, or tags, count as equal."""
+        """Whether two labels, or two tags, are equal or declared equal."""
         return one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
 
     def same_word(self, one: str, other: str) -> bool:
-        """Whether two words count as equal."""
+        """Whether two words are equal or declared equal."""
         return one == other or (one, other) in self.equal_words or (other, one) in self.equal_words
 
     def deletes(self, label: str) -> bool:
@@ -38,10 +35,10 @@ COLLINS = Parameters()
 
 
 def read_parameters(file: str) -> Parameters:
-    """Read a parameter file; raises UserError that names file and line."""
+    """Read a parameter file; raises UserError for a line that is not a parameter."""
     sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
-    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # DEBUG and MAX_ERROR change no score
+    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # DEBUG and MAX_ERROR don't affect scores
     for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
         if line.startswith("#") or len(line.strip()) < 3:
             continue

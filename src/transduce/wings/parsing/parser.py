@@ -27,14 +27,14 @@ from transduce.wings.parsing.well_formed import WellFormed, kinds_of
 
 
 class Parser:
-    """A model, or an ensemble, trained on linearised trees."""
+    """Parses sentences with a model, or an ensemble, trained on linearised trees."""
 
     def __init__(self, models: Sequence[Bundle], config: DecodeConfig):
         """Raises UserError for a model that was not trained on trees, or an ensemble with different vocabularies."""
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
-            raise UserError(f"{models[0].folder} was not trained on trees. Use `transduce translate` with it.")
+            raise UserError(f"{models[0].folder} was not trained on trees. Use `transduce translate` for this model.")
         networks = [model.model for model in models]
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
@@ -43,17 +43,14 @@ class Parser:
         self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
 
     def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
-        """The tree of each sentence of a stream, whose words are separated by blanks; None for a blank line.
-
-        Raises UserError for a sentence that has too many words for the model's positions.
-        """
+        """The tree of each line of words, None for a blank line; raises UserError if the token limit is too low."""
         sentences, again = tee(map(escaped_words, lines))
         translations = self._constrained.translate_lines(map(marked_words, again))
         for words, translation in zip(sentences, translations, strict=True):
             yield delinearise(without_marks(translation.text), words) if words else None
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
-        """The target texts that the search finds without the constraint; they need not be trees."""
+        """The target texts of a search without the constraint, which may be malformed trees."""
         sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
         return [translation.text for translation in self._unconstrained.translate(sources)]
 
@@ -69,12 +66,12 @@ class Parser:
 
 
 class Measured(NamedTuple):
-    """The parses of gold trees' sentences, and their scores."""
+    """Parses of the gold trees' sentences, and the scores of the parses."""
 
     parses: list[str]  # one line per sentence
-    scores: BracketScores  # by EVALB
-    agreed: BracketScores  # with the gold trees' punctuation, so that no parse is excluded
-    changed: int  # parses that differ from the unconstrained search's
+    scores: BracketScores  # as EVALB scores the parses
+    agreed: BracketScores  # with the gold trees' punctuation tags, so EVALB excludes no parse
+    changed: int  # number of parses that differ from those of the unconstrained search
 
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
@@ -92,7 +89,7 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
 
 
 def words_of(sentence: str) -> list[str]:
-    """The words of a sentence, separated by ASCII blanks only, as in treebanks."""
+    """The words of a sentence, which only ASCII white space separates, as in treebanks."""
     return re.findall(r"[^ \t\r\f\v]+", sentence)
 
 

@@ -1,7 +1,7 @@
 """Constituency trees in Penn Treebank brackets: (S (NP (DT The) (NN dog)) (VP (VBZ runs)) (. .)).
 
-Only ASCII blanks and brackets separate words and labels, because treebanks have words with thin spaces. A tree is on
-one line or on several, and its root may have no label: ( (S ...)).
+Only ASCII white space and brackets separate words and labels, because words in treebanks may contain thin spaces. A
+tree may span several lines, and its root may have no label: ( (S ...)).
 """
 
 import re
@@ -15,7 +15,7 @@ from transduce.text.plain import display_name, read_lines, without_byte_order_ma
 from transduce.text.tree_symbols import CLOSE, OPEN, mark
 
 TRACE = "-NONE-"
-ROOTS = ("", "ROOT", "TOP", "S1")  # labels of roots without meaning
+ROOTS = ("", "ROOT", "TOP", "S1")  # root labels without meaning
 TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
 
 
@@ -27,8 +27,8 @@ class Tree(NamedTuple):
     word: str | None = None
 
     def walk(self) -> Iterator["Tree | None"]:
-        """Every node, a parent before its children, from left to right; None where the bracket of a parent closes."""
-        stack: list[Tree | None] = [self]  # trees may be deeper than Python's stack
+        """All nodes, from left to right, parents before children; None where a parent's bracket closes."""
+        stack: list[Tree | None] = [self]  # no recursion: trees may be deeper than Python's stack
         while stack:
             node = stack.pop()
             yield node
@@ -40,7 +40,7 @@ class Tree(NamedTuple):
         return (node for node in self.walk() if node is not None and node.word is not None)
 
     def words(self) -> list[str]:
-        """The words, from left to right, with traces."""
+        """The words, from left to right, including traces."""
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
 
 
 class MalformedTreeError(ValueError):
-    """Text that is not a tree; `line` is the line of the fault, counted from 0."""
+    """The error for text that is not a tree; `line` is the faulty line, counted from 0."""
 
     def __init__(self, why: str, line: int) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ class MalformedTreeError(ValueError):
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
-    """Each tree and the line, from 0, in which it begins; raises MalformedTreeError."""
+    """Each tree, with the number of its first line, counted from 0; raises MalformedTreeError."""
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
     first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
@@ -76,7 +76,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
                 continue
             if token == ")":
                 if not open_nodes:
-                    raise MalformedTreeError("a bracket closes that was never opened", number)
+                    raise MalformedTreeError("a closing bracket has no opening bracket", number)
                 label, children, words = open_nodes.pop()
                 tree = Tree(label, tuple(children), words[0] if words else None)
                 if open_nodes:
@@ -98,9 +98,9 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
 
 
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
-    """Each tree of a file and the line, from 1, in which it begins; raises UserError that names file and line.
+    """Each tree of a file, with its first line, counted from 1; raises UserError if a tree is malformed.
 
-    The file may be compressed or standard input; `lenient` is that of `read_lines`.
+    The file may be compressed or standard input. lenient: see `read_lines`.
     """
     try:
         for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
@@ -112,7 +112,7 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
 
 
 def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """The words of every tree, marked, with the tree itself without them; two empty texts for a tree of only traces."""
+    """Pairs of a tree's marked words and its symbols without words; two empty texts for a tree with only traces."""
     for tree, line in read_trees(file.path, lenient=file.lenient):
         simple = simplify(tree)
         words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
@@ -122,10 +122,10 @@ def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def simplify(tree: Tree) -> Tree | None:
     """Remove traces, constituents that hold only traces, and function tags; None if nothing remains.
 
-    NP-SBJ and NP=2 become NP, as in EVALB; tags of words are unchanged (one is -LRB-). A root whose label is in ROOTS
-    and that has one child is replaced by the child. A single leaf gets a root.
+    NP-SBJ and NP=2 become NP, as in EVALB; word tags such as -LRB- are unchanged. A constituent replaces its parent
+    if the parent is a root with a label in ROOTS and no other child. A single leaf gets a root.
     """
-    labels, done = list[str](), [list[Tree]()]  # of every open node: its label, and its finished children
+    labels, done = list[str](), [list[Tree]()]  # for each open node: its label, and its complete children
     for node in tree.walk():
         if node is None:
             label, children = labels.pop(), done.pop()
@@ -152,15 +152,13 @@ def category(label: str) -> str:
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a tree without its words: "(NP" opens a bracket, ")" closes one, a tag replaces its word.
-
-    As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept. `delinearise` is the inverse.
-    """
+    """The symbols of a tree without its words: "(NP" opens a bracket, ")" closes one, a tag replaces its word."""
+    # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
     return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
 
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """The tree of these symbols over these words; raises MalformedTreeError if they don't form one."""
+    """The inverse of `linearise`; raises MalformedTreeError if the symbols and words don't form a tree."""
     surplus = sum(map(_is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
@@ -168,17 +166,17 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     text = " ".join(f"({symbol} {next(rest)})" if _is_tag(symbol) else symbol for symbol in symbols)
     trees = [tree for tree, _ in parse_trees([text])]
     if len(trees) != 1:
-        raise MalformedTreeError("there is not one root", 0)
+        raise MalformedTreeError("a tree must have exactly one root", 0)
     return trees[0]
 
 
 def marked_words(words: Iterable[str]) -> str:
-    """The source text: every word behind its mark."""
+    """The source text: the words, each after its mark."""
     return " ".join(f"{mark(index)} {word}" for index, word in enumerate(words))
 
 
 def marked_tags(symbols: Iterable[str]) -> str:
-    """The target text: the symbols, every tag behind its word's mark."""
+    """The target text: the symbols, with each tag after its word's mark."""
     index = count()
     return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
 
@@ -188,5 +186,5 @@ def _is_tag(symbol: str) -> bool:
 
 
 def without_marks(text: str) -> list[str]:
-    """The symbols of a target text."""
+    """The symbols of a target text, without the marks."""
     return [symbol for symbol in text.split(" ") if symbol == CLOSE or not symbol.endswith(CLOSE)]

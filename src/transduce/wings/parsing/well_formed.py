@@ -15,7 +15,7 @@ NOT_A_SYMBOL, OPENS, CLOSES, TAGS, MARK = range(5)  # kinds of pieces; MARK + i 
 
 
 def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
-    """(v,) the kind of each piece; a piece that is no symbol of trees is NOT_A_SYMBOL and never produced."""
+    """The kind (v,) of each piece; a piece that is not a tree symbol is NOT_A_SYMBOL and is never produced."""
     known, marks = set(symbols), {mark(place): MARK + place for place in range(NUM_MARKS)}
 
     def kind(piece: str) -> int:
@@ -28,30 +28,30 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
 
 class WellFormed:
-    """A filter for beam search (a TokenFilter): every complete hypothesis is a tree over all the words.
+    """A TokenFilter for beam search: every complete hypothesis is a tree over all words of its sentence.
 
-    It allows a tag only behind its word's mark, no empty bracket, the end of the root only behind the last word, and a
-    bracket only if enough tokens remain to close it. If the token limit allows two tokens per word and two brackets,
-    the search finds a tree whatever the probabilities.
+    A tag must follow its word's mark, a bracket must not be empty, the root must close after the last word, and enough
+    tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the
+    search therefore finds a tree for any probabilities.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
-        """kinds (v,); for each sentence its number of words and its token limit, without EOS."""
+        """kinds: (v,). words, limits: for each sentence, the number of words and the token limit without EOS."""
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():
             raise ValueError("a token limit must allow two tokens per word and two brackets")
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
-        """tokens (b, w, n), BOS first; set log_probs (b, w, v) to -inf for tokens that can't lead to a tree."""
+        """Set log_probs (b, w, v) to -inf for tokens that, after `tokens` (b, w, n), can't lead to a tree."""
         kinds = self.kinds[tokens]
         opened, closed, tagged = ((kinds == kind).sum(-1) for kind in (OPENS, CLOSES, TAGS))  # (b, w)
         depth, left = opened - closed, self.words[:, None] - tagged
         last = kinds[..., -1]
-        room = self.limits[:, None] - (tokens.size(-1) - 1)
+        room = self.limits[:, None] - (tokens.size(-1) - 1)  # - 1: BOS does not count
         complete = (depth == 0) & (opened > 0)
         allowed = torch.zeros(*depth.shape, MARK + self.marks, dtype=torch.bool, device=depth.device)
-        allowed[..., OPENS] = ~complete & (left > 0) & (room >= 2 * left + depth + 2)  # the bracket and its end
+        allowed[..., OPENS] = ~complete & (left > 0) & (room >= 2 * left + depth + 2)  # + 2: its own brackets
         allowed[..., CLOSES] = (depth > 0) & (last != OPENS) & ((depth > 1) | (left == 0))
         allowed.scatter_(-1, MARK + tagged[..., None] % self.marks, ((depth > 0) & (left > 0))[..., None])
         allowed[last >= MARK] = torch.arange(MARK + self.marks, device=depth.device) == TAGS
@@ -60,5 +60,5 @@ class WellFormed:
         log_probs.masked_fill_(~permitted, -torch.inf)
 
     def select(self, sentences: Tensor) -> None:
-        """Continue with these sentences only."""
+        """Continue with only the sentences at these indices."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]
