@@ -1,1 +1,1 @@
-"""CTranslate2 as an engine: convert a model, compare it with our own search, keep it in a cache."""
+"""CTranslate2 as an engine: convert a model, compare its translations with our own search's, and cache it."""
