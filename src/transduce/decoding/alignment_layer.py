@@ -30,7 +30,7 @@ SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are lin
 
 @torch.inference_mode()
 def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
-    """For each decoder layer, the heads' mean attention (b, t, s) as it predicts tgt_out; empty in some families."""
+    """The attention (b, t, s) of each decoder layer as it predicts tgt_out, mean of all heads; [] in some families."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
     # Recurrent models call their attention once for every position.
@@ -40,7 +40,7 @@ def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
 
 
 def source_attentions(model: Seq2Seq) -> list[nn.Module]:
-    """The modules that attend to the source, one per decoder layer; some model families have none."""
+    """The modules that attend to the source, in the order of layers; some model families have none."""
     return [module for name, module in model.named_modules() if name.endswith("source_attention")]
 
 
@@ -57,7 +57,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one, or the last of two; in most models it is nearly the best."""
+    """Guess the layer that aligns words: the last but one, or the last of two. It is nearly the best in most models."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
@@ -70,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """Count, for each layer, the links of each (source, target) piece pair; skips sentences too long for the model."""
+    """Count how often each layer links two pieces (source, target); sentences too long for the model are skipped."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(

@@ -60,7 +60,7 @@ def beam_search(
     sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best returns the same best
     hypotheses sooner. A list is shorter if fewer translations exist. beam_size 1 is greedy search. token_filter:
     forbids tokens. on_step: called with the candidates of each step. selector: chooses the hypotheses to keep,
-    instead of their probability; its own beam size replaces beam_size.
+    which otherwise are the most probable; its own beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -111,7 +111,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, in sentences that are `full` (b,), for all but EOS."""
+    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, where `full` (b,) is true, for all but EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
@@ -120,7 +120,7 @@ def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
 def _advance(
     beam: Beam, log_probs: Tensor, k: int, divisor: float, selector: Selector | None
 ) -> tuple[Beam, Expansion]:
-    """Extend the beam by a token with these log_probs (b, w, v); returns the new beam and the candidates."""
+    """Extend the beam by one token, using log_probs (b, w, v); returns the new beam and the step's candidates."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     if selector is None:
@@ -131,7 +131,7 @@ def _advance(
     tokens = torch.cat((_pick(beam.tokens, parents), words[..., None]), dim=-1)  # (b, 2k, n + 1)
     ends = words == EOS
 
-    # Hypotheses may end only among the k best. The sort is stable: at equal scores the shorter one stays ahead.
+    # Only the k best candidates may end. The sort is stable: at equal scores the shorter hypothesis stays ahead.
     ended = values.masked_fill(~ends, -torch.inf)[:, :k] / divisor
     scores, order = torch.cat((beam.scores, ended), dim=1).sort(dim=1, descending=True, stable=True)
     longer = torch.nn.functional.pad(beam.complete, (0, 1), value=PAD)
@@ -144,7 +144,7 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """Whether each sentence (b,) is done: no open hypothesis can still displace a complete one.
+    """Whether each sentence (b,) is done: no open hypothesis can still become one of its best complete ones.
 
     Log-probabilities only fall, so an open hypothesis can score at most its log-probability divided by the largest
     length penalty ahead: the penalty of the maximum length or, for alpha < 0, of the next length.

@@ -38,7 +38,7 @@ def load(
     CPU; "ctranslate2" is faster, but for Transformers on a CPU only; "auto" is ctranslate2 if it is installed, supports
     the model and translates as well as our own search, otherwise torch. device: by default the GPU if there is one.
     threads: CPU threads; 0: one per core. Raises UserError if a file is missing, damaged or of a newer format, if a
-    model is a parser or has another vocabulary, or if the engine can't run it. The message says which.
+    model is a parser, if vocabularies differ, or if the engine can't run the model. The message says which.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:

@@ -13,7 +13,7 @@ ENGINES = {
     "ctranslate2": "transduce.wings.ct2.engine:open_engine",
 }
 AUTOMATIC = ("ctranslate2", "torch")  # "auto" uses the first of these engines that returns no Refusal
-EXPORT_ENGINES = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"}  # by a file in the export
+EXPORT_ENGINES = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"}  # by a file of the export
 if TYPE_CHECKING:
     EngineName = str
 else:

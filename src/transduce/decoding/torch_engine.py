@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 8  # each worker needs its own memory
 MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
-SLACK = 1.05  # room for padding, so that the requests are a multiple of the workers, or one more
+SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
 
 class TorchEngine:
@@ -101,7 +101,7 @@ class TorchEngine:
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute attention by forced decoding, in one batch; the mean of all models that attend to the source."""
+        """Compute attention by forced decoding, in one batch, averaged over all models that attend to the source."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]

@@ -46,7 +46,7 @@ CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so t
 
 
 class Translator:
-    """Translates texts with an engine, which runs a model or an ensemble, and its tokenizer."""
+    """Translates texts with an engine, which runs a model or an ensemble, and with the model's tokenizer."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Translator:
         """fallback: opens another engine for the same model, used for features that `engine` does not support.
 
         language: the code of the source language, for splitting texts into sentences. max_length: when texts are split,
-        longer sentences (in tokens) are translated in parts; usually the longest sentence used in training.
+        sentences of more tokens are translated in parts; usually the maximum length in training.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -152,12 +152,12 @@ class Translator:
         return list(map(len, self.tokenizer.encode_source(texts)))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
-        """Compute the probability of each target given its source, both single sentences, by forced decoding.
+        """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
-        The score of a search's translation may differ, because the search may split the text into other pieces. A blank
-        pair has probability 1. For a model trained on masked placeholders, placeholders are masked if both sides have
-        the same ones; masked: the texts are masked already. Raises UserError as `translate` does, and if the numbers
-        of sources and targets differ.
+        A search may report another score for the same text, if it splits the text into other pieces. A blank pair has
+        probability 1. For a model trained on masked placeholders, placeholders are masked if both sides have the same
+        ones; masked: the texts are masked already. Raises UserError as `translate` does, and if the numbers of sources
+        and targets differ.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +181,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate sentences without splitting or masking; `numbers` are for messages. Raises as `translate` does."""
+        """Translate sentences without splitting or masking; numbers: for messages. Raises UserError as `score` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -249,7 +249,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Each sentence's translation with alternatives, and their hypotheses: the best one for each distinct text."""
+        """Yield each sentence's translation with alternatives, and their hypotheses; only the best of equal texts."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
@@ -275,7 +275,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths`, longest first, into batches of one item or with count x longest <= budget."""
+    """Group the indices of `lengths`, longest first, into batches with count x longest <= budget, or of one index."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -287,7 +287,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """The texts as a list; raises UserError if a text that has a number contains a line break."""
+    """The texts as a list; raises UserError if one of the numbered texts contains a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string, whose characters would be translated one by one.")
     for number, text in zip(numbers, texts, strict=False):

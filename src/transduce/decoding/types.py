@@ -129,7 +129,7 @@ class TokenFilter(Protocol):
     """Forbids next tokens in a search; the other probabilities are not normalised again."""
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
-        """Set log_probs (b, w, v) of forbidden tokens to -inf, given all previous tokens (b, w, n) with BOS."""
+        """Set log_probs (b, w, v) of forbidden next tokens to -inf, given all previous tokens (b, w, n) with BOS."""
         ...
 
     def select(self, sentences: "Tensor") -> None:
@@ -146,7 +146,7 @@ class Selector(Protocol):
         ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
-        """Choose among the continuations of tokens (b, w, n), BOS first, with log-probabilities totals (b, w * v).
+        """Choose continuations of tokens (b, w, n), BOS first, given the log-probabilities `totals` (b, w * v) of all.
 
         Returns values and indices (b, 2k) of totals: k that end with EOS, then k that don't; empty slots have -inf.
         """

@@ -1,4 +1,4 @@
-"""Compute perplexity: the number of equally likely choices that a model's uncertainty about a reference equals."""
+"""The perplexity of references: a model's uncertainty as a number of equally likely choices, per token and per word."""
 
 import math
 from collections.abc import Sequence

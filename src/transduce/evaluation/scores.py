@@ -97,7 +97,7 @@ def _bootstrap(
     for name, signature in signatures.items():
         of_outputs: list[Any] = results[name]
         largest = math.inf if name == "TER" else 100.0
-        # sacreBLEU's interval is centred on the resamples' mean, and its ends may be impossible values.
+        # sacreBLEU's interval is centred on the mean of the resamples and may contain impossible values.
         scores = [
             Score(
                 name,

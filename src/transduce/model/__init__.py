@@ -1,1 +1,1 @@
-"""Sequence-to-sequence models, which compute logits from token ids; independent of text and training."""
+"""Sequence-to-sequence models, which compute logits from token ids and know nothing of text or training."""

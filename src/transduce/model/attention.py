@@ -64,10 +64,10 @@ def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2).
 
-    `project` computes the keys and values that `forward` attends to: of the source, or of the sequence itself.
+    `project` computes the keys and values that `forward` attends to, from the source or from the sequence itself.
     """
 
-    fused = True  # whether torch's fused kernel can be used; False: `scores` differ from dot products
+    fused = True  # whether torch's fused kernel can be used; False if `scores` are not dot products
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Attend from x (r, t, d_model) to the keys and values of b sentences, where b divides r -> (r, t, d_model).
 
-        mask: broadcastable to (b, h, t, s). causal: a causal mask instead, where x holds the last t of s positions.
+        mask: broadcastable to (b, h, t, s). causal: use a causal mask instead; x then holds the last t of s positions.
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)
@@ -100,7 +100,7 @@ class MultiHeadAttention(nn.Module):
         return self.out(y.transpose(1, 2).flatten(2))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Attend without projections: q (b, h, t, d_k); k, v (b, h, s, d); mask as in `forward` -> (b, h, t, d_v)."""
+        """Attend in each head: q (b, h, t, d_k); k, v (b, h, s, d); mask as in `forward` -> (b, h, t, d_v)."""
         t, s, dropout = q.size(2), k.size(2), self.dropout if self.training else 0.0
         if causal and t == 1:
             causal = False  # the last position may attend to every key

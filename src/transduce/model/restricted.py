@@ -1,6 +1,6 @@
 """Self-attention restricted to the nearest positions (section 4 of the paper), and the choice of attention modules.
 
-b = sentences, h = heads, t = query positions, s = key positions, n = t = s, d = channels of a head.
+b = sentences, h = heads, t = query positions, s = key positions, n = t = s in full sequences, d = channels of a head.
 """
 
 from pkgutil import resolve_name
@@ -42,7 +42,7 @@ def attend_nearby(
     blocks = (n + rest) // window
 
     def cut(x: Tensor) -> Tensor:
-        """(b, h, n, d) -> (b * h, blocks, 2 or 3 times window, d)."""
+        """(b, h, n, d) -> (b * h, blocks, 2 or 3 x window, d)."""
         x = F.pad(x, (0, 0, window, rest + after * window)).flatten(0, 1)
         return x.unfold(1, (2 + after) * window, window).transpose(-2, -1)
 
@@ -69,8 +69,8 @@ def window_mask(
 ) -> Tensor:
     """A mask (t, s) for queries at the last t of s positions: each attends to the keys less than `window` away.
 
-    causal: also mask the keys after a query. valid (b, 1, 1, s), False at padding: also mask padding, in a mask (b, 1,
-    t, s). Every query, even at padding, attends to itself, because a softmax without keys would be NaN.
+    causal: also mask the keys after a query. valid (b, 1, 1, s): False at padding, which is then masked, too; the mask
+    becomes (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)

@@ -1,4 +1,4 @@
-"""The interface of every translation model, with batches, and operations on a model's memory and state.
+"""The interface of every translation model, batches of sentences, and operations on memory and state.
 
 A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows; the k rows of a
 sentence are adjacent. Memory is stored once per sentence, state once per row.
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
-    """Put `before` and `after` around each row of ids, and pad the rows to the longest with PAD -> (b, longest)."""
+    """Put the ids `before` and `after` around each row, and pad all rows with PAD to the longest: (b, longest)."""
     extra = len(before) + len(after)
     padded = np.full((len(rows), max(map(len, rows)) + extra), PAD, dtype=np.int64)
     for line, row in zip(padded, rows, strict=True):

@@ -58,7 +58,7 @@ def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
-        return Refusal("on this processor, products in 8 bits are no faster than in 32")
+        return Refusal("8-bit products are no faster than 32-bit products on this processor")
     return open_torch(model._replace(device="cpu"), name="torch, int8", transform=quantise)
 
 

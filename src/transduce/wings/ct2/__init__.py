@@ -1,1 +1,1 @@
-"""CTranslate2 as an engine: convert a model, compare its translations with our own search's, and cache it."""
+"""CTranslate2 as an engine: conversion of a model, comparison with our own search, and a cache of engines."""

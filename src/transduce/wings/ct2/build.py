@@ -1,4 +1,4 @@
-"""Build a CTranslate2 engine: convert the model, compare its translations with our own search's, and cache it."""
+"""Build a CTranslate2 engine in the cache: convert a model, and compare its translations with our own search's."""
 
 import contextlib
 import math
@@ -43,11 +43,11 @@ class Check(NamedTuple):
     compute_type: str  # "": no type was accurate enough
     sentences: int
     same: int  # sentences that both engines translate to the same tokens
-    worse: float  # by how much our model scores the translations lower, on average; NaN without sentences
+    worse: float  # mean difference of our model's scores, our search minus the engine; NaN without sentences
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build an engine in the cache, or if `model.required`, for one run without cache; raises UserError or OSError."""
+    """Build and open an engine, for one run only if the cache is read-only; raises UserError or OSError on failure."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
@@ -104,7 +104,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             break
     else:
         log("No conversion is accurate enough. Our own search is used.")
-        for file in out.iterdir():  # which is never loaded
+        for file in out.iterdir():  # a rejected engine is never loaded
             file.unlink()
     (out / CHECK_FILE).write_text(to_json(check._asdict()), encoding="utf-8")
 

@@ -39,8 +39,8 @@ def convert(
 ) -> None:
     """Write a model to a folder in CTranslate2's format; compute_type: such as "int8" or "float32".
 
-    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: the vocabularies of an export, with
-    which CTranslate2 adds EOS to a source itself, and never predicts PAD, BOS or UNK.
+    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: the vocabularies of an export, in
+    which CTranslate2 itself adds EOS to a source, and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -51,7 +51,7 @@ def convert(
         pre_norm=config.norm == "pre",
         activation=common_spec.Activation[ACTIVATIONS[config.activation]],
         alignment_layer=alignment_layer,
-        alignment_heads=config.num_heads,  # CTranslate2 returns the mean of so many heads
+        alignment_heads=config.num_heads,  # CTranslate2 returns the mean of these heads
     )
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)

@@ -32,7 +32,7 @@ from transduce.system.profiling import phase
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
-PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours, with 1.0 98 %
+PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
 CHECK_FILE = "check.json"  # in the folder of a converted model: its comparison with our own search
 CACHE_FORMAT = 2  # engines in another format are rebuilt
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
@@ -113,7 +113,7 @@ class CTranslate2Engine:
     """The engine of a converted model (see `convert.py`), which starts fast because it does not import torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
-        """threads: requests searched in parallel. Raises EngineError if this machine lacks the compute type."""
+        """Opens a converted model; threads: requests searched in parallel. Raises EngineError on an unsuitable CPU."""
         import ctranslate2
 
         use_wide_registers()
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Small requests, to keep all threads busy: products are fast with few rows. In wide models they are larger."""
+        """Source tokens per request: few, which keeps all threads busy and is fast enough; more in wide models."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search with CTranslate2, whose stopping rule differs from ours; its hypotheses are ranked by our score."""
+        """Search the requests; CTranslate2 has another stopping rule than ours, but we rank hypotheses by our score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -185,7 +185,7 @@ class CTranslate2Engine:
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                if len(pieces) < limit:  # CTranslate2 has divided it by length ^ alpha
+                if len(pieces) < limit:  # undoes CTranslate2's division by length ^ alpha
                     log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
                 else:  # forced to end at the limit, as in our own search
                     cut[i, tuple(pieces[:limit])] = None
@@ -206,7 +206,7 @@ class CTranslate2Engine:
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute attention by forced decoding, since that of a beam search has a wrong first row (CTranslate2 4.8)."""
+        """Compute attention by forced decoding, since beam search returns a wrong first row (CTranslate2 4.8)."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             _pieces(targets),

@@ -13,9 +13,9 @@ from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
 
 MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to read, in total and at a time
-ENOUGH_OCCURRENCES = 200  # of a source piece: it needs no more pairs
-MAX_SIDE_TOKENS = 100  # pairs with a longer side are skipped, because every source token meets every target token
-MAX_MEETINGS = 12_000_000  # of a source token and a target token; a meeting takes about 50 bytes
+ENOUGH_OCCURRENCES = 200  # of a source piece, after which no more pairs are read for it
+MAX_SIDE_TOKENS = 100  # pairs with a longer side are skipped: each source token meets each target token of its pair
+MAX_MEETINGS = 12_000_000  # of a source token with a target token; a meeting takes about 50 bytes
 ROUNDS = 4  # of expectation maximisation
 MAX_CANDIDATES, MIN_PROBABILITY = 100, 0.0003  # of target pieces for each source piece
 COMMON_PIECES = 500  # the most frequent target pieces, which are always allowed
@@ -24,7 +24,7 @@ Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """The target pieces that a search may choose: `common`, and for each piece of its source, an entry of `pieces`."""
+    """The target pieces that a search may use: `common`, and the entries of `pieces` for the pieces of its source."""
 
     common: list[int]
     pieces: list[list[int]]  # target pieces by source piece
@@ -60,7 +60,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Yield pairs with a source piece that is still too rare in the pairs before, from random blocks of the corpus."""
+    """Yield pairs from random blocks of the corpus that have a source piece which earlier pairs contain too rarely."""
     seen, meetings = np.zeros(source_size, np.int64), 0
     blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
         : MAX_READ_PAIRS // READ_BLOCK_PAIRS
@@ -82,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """The columns (meetings,) of all pairs: source token, target token, number of the target token in the corpus."""
+    """The columns (meetings,) of all meetings: source token, target token, number of the target token in the corpus."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

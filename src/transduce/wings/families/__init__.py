@@ -1,1 +1,1 @@
-"""Additive attention, expert layers, and the model families that the paper compares with; imported by name if used."""
+"""Additive attention, expert layers, and the model families that the paper compares with; imported only when used."""

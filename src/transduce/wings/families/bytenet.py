@@ -47,7 +47,7 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """The ByteNet. Memory: the stretched source (b, u, d_model), zero after the end of each sentence.
+    """The ByteNet model. Memory: the stretched source (b, u, d_model), zero after the end of each sentence.
 
     State: the next position (r,), and for each decoder block, the last `span` inputs of its convolution.
     """

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes of a stack: those of model.convolutions, or by default `layers` times d_model channels."""
+    """The layer sizes of a stack: those of model.convolutions, or by default `layers` layers of d_model channels."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)

@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015), and GNMT (Wu et al., 2016).
+"""Deep recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015; GNMT: Wu et al., 2016).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = channels of the encoded source.
 """
@@ -48,7 +48,7 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence, in float32 if autocast would use float16 (CUDA) or fail (a CPU)."""
+    """Apply `rnn` to a tensor or packed sequence, in float32 where autocast would fail or, on CUDA, use float16."""
     if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
@@ -57,7 +57,7 @@ def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
 
 
 class RecurrentLayer(nn.Module):
-    """One layer of the kind that model.cell names."""
+    """A recurrent layer with the cell that model.cell names."""
 
     def __init__(self, config: ModelConfig, inputs: int):
         super().__init__()
