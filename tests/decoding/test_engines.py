@@ -270,8 +270,8 @@ def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tm
     options = {"decode.shortlist": True}
     assert transduce.load(tmp_path / "model", options).engine.name == "torch"
     said = capfd.readouterr().err
-    assert f"there is no {tmp_path / 'model' / 'data'}" in said and "chooses from all pieces" in said
-    with pytest.raises(UserError, match="is learnt from the data of the training"):
+    assert f"{tmp_path / 'model' / 'data'} is missing" in said and "decode.shortlist is ignored" in said
+    with pytest.raises(UserError, match="is learnt from the training data"):
         transduce.load(tmp_path / "model", options, engine="ctranslate2")
 
 
@@ -319,7 +319,7 @@ def test_an_engine_that_translates_worse_is_not_used(trained, cache, monkeypatch
     monkeypatch.setattr(building, "convert", convert)
     assert transduce.load(trained).engine.name == "torch"  # what was found is kept, too
     assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
-    with pytest.raises(UserError, match="what it translates is worse than what our own search finds"):
+    with pytest.raises(UserError, match="its translations are worse than those of our own search"):
         transduce.load(trained, engine="ctranslate2")
 
 
@@ -328,9 +328,9 @@ def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(building, "TOLERANCE", 0.5)
     assert transduce.load(trained).engine.name == "torch"
-    assert "There is no fast engine, it can't be built: " in capfd.readouterr().err
+    assert "The fast engine is not used: it can't be built: " in capfd.readouterr().err
     assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
-    assert "built for this once" in capfd.readouterr().err
+    assert "built for this run only" in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -339,7 +339,7 @@ def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, tra
     monkeypatch.setattr(building, "build_in_cache", lambda *_: (_ for _ in ()).throw(error))
     assert transduce.load(trained).engine.name == "torch"
     assert f"it can't be built: {error}" in capfd.readouterr().err
-    with pytest.raises(UserError, match="can't have the engine ctranslate2: it can't be built: "):
+    with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it can't be built: "):
         transduce.load(trained, engine="ctranslate2")
     assert not list(cache.iterdir())
 
@@ -396,7 +396,7 @@ def test_models_that_it_does_not_know_are_refused_by_option(changed, why):
 
 def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatch):
     assert transduce.load([trained, trained]).engine.name == "torch"
-    with pytest.raises(UserError, match="can't have the engine ctranslate2: it is for one model, not an ensemble"):
+    with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it is for one model, not an ensemble"):
         transduce.load([trained, trained], engine="ctranslate2")
     monkeypatch.setattr(ct2_engine, "has_gpu", lambda: True)
     assert transduce.load(trained).engine.name == "torch"

@@ -254,7 +254,7 @@ def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokeni
     model = build(config)
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
-    with pytest.raises(UserError, match="split it into shorter ones") as refused:
+    with pytest.raises(UserError, match="Split the text") as refused:
         Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model])).translate(["red " * 5000])
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 

@@ -50,5 +50,5 @@ def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, v
 
 def test_a_corpus_without_pairs_to_learn_from_is_told(tmp_path):
     write_store(tmp_path / "store", blocks([([4] * 101, [5], 0, 1), ([4], [], 0, 2)]))
-    with pytest.raises(UserError, match="at most 100 tokens a side, and there are none"):
+    with pytest.raises(UserError, match="at most 100 tokens per side, but the corpus has none"):
         learn(Mixture([TokenStore(tmp_path / "store")], [1.0]), SIZE, joint=False)

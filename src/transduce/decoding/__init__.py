@@ -1,1 +1,1 @@
-"""From text to text with a trained model: search, translation, the probability of given translations."""
+"""Decoding with trained models: search, translation of texts, and the probability of given translations."""

@@ -1,4 +1,4 @@
-"""Which words of a source the words of its translation come from, by the attention when they were predicted.
+"""Link the words of a translation to words of its source, by the attention with which the model predicts them.
 
 Dimensions: s = source pieces, t = target pieces.
 """
@@ -17,7 +17,7 @@ from transduce.tokens.spans import Span
 if TYPE_CHECKING:
     from transduce.tokens.tokenizer import Tokenizer
 
-LINK_SHARE = 1 / 3  # of a target word's attention to source words: what makes a link beside the strongest one
+LINK_SHARE = 1 / 3  # minimum share of a target word's attention for a link; its strongest link needs no minimum
 
 
 def align(
@@ -29,8 +29,8 @@ def align(
 ) -> list[Translation]:
     """Add links to the translations of texts and to their alternatives.
 
-    sources: the ids of the texts. ranked: each translation, and the hypotheses that it and its alternatives are.
-    attention: computes the attention of each pair of source and target ids.
+    sources: the ids of the texts. ranked: each text's translation, and the hypotheses of this translation and of its
+    alternatives. attention: computes the attention of each pair of source and target ids.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
@@ -47,7 +47,7 @@ def align(
 
 
 def starts(spans: Sequence[Span]) -> set[int]:
-    """Where pieces begin: in scripts without spaces each piece is a word."""
+    """The offsets where pieces begin; in scripts without spaces, each piece counts as a word."""
     return {begin for begin, _ in spans}
 
 
@@ -59,10 +59,10 @@ def find_links(
     target_spans: Sequence[Span],
     share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """Link each word of the translation to the source words that it attended to most, in the order of the translation.
+    """Link each target word to the source words that it attends to most; links are in the order of target words.
 
-    weights (t, s): the attention of each piece when it was predicted. What is missing from 1 went to EOS and to spaces.
-    source, target: the words. share: as LINK_SHARE. A word without attention to words has no link.
+    weights (t, s): the attention of each target piece; rows sum to less than 1, because EOS and spaces get some, too.
+    source, target: the words' spans. share: see LINK_SHARE. A target word without attention to words has no link.
     """
     if not source or not target:
         return ()
@@ -75,7 +75,7 @@ def find_links(
 
 
 def _shares(words_: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:
-    """(words, pieces): the share of each piece in each word; an empty piece belongs to the word at its place."""
+    """The share of each piece that lies in each word (words, pieces); an empty piece lies in the word at its offset."""
     begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
     first, last = np.array(words_, dtype=np.int64).T[:, :, None]
     overlap = np.minimum(np.maximum(end, begin + 1), last) - np.maximum(begin, first)

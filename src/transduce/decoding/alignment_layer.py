@@ -1,7 +1,7 @@
-"""The attention by which words are aligned: where a model looks in the source for each token of a translation.
+"""Choose the decoder layer whose attention to the source aligns words, and compute this attention.
 
-Not every layer of the decoder shows it. The layer that does is chosen without aligned text, by the mutual information
-of the pieces that it links, over pairs that training held out.
+Only some decoder layers attend to the words that they translate. The layer is chosen without aligned text, by the
+mutual information of the pieces that it links, over pairs that training held out.
 
 b = sentences, s = source positions, t = target positions.
 """
@@ -22,33 +22,30 @@ from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 
-ALIGNMENT_LAYER = "alignment_layer"  # in metrics.json: the layer, from 0, whose attention aligns words
-MAX_PAIRS = 512  # by which the layer is chosen
+ALIGNMENT_LAYER = "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
+MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
-SINGLE_COUNT = 0.1  # for pairs that are linked once, which say little, instead of 0
+SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are linked once
 
 
 @torch.inference_mode()
 def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
-    """Of each layer of the decoder (b, t, s): the mean of its heads, when the token of tgt_out was predicted.
-
-    An empty list for a model that does not attend to the source.
-    """
+    """The attention (b, t, s) of each decoder layer as it predicts tgt_out, mean of all heads; [] in some families."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
-    # Recurrent models attend once for every position.
+    # Recurrent models call their attention once for every position.
     return [
         torch.cat(maps, dim=2).float().mean(dim=1) for each in source_attentions(model) if (maps := record.of(each))
     ]
 
 
 def source_attentions(model: Seq2Seq) -> list[nn.Module]:
-    """The attention over the source in each layer of the decoder; none in some families."""
+    """The modules that attend to the source, in the order of layers; some model families have none."""
     return [module for name, module in model.named_modules() if name.endswith("source_attention")]
 
 
 def alignment_layer(model: model_folder.Bundle) -> int:
-    """The recorded layer, else the one chosen on held-out pairs, else a guess."""
+    """The layer that aligns words: recorded in metrics.json, else chosen by held-out pairs, else guessed."""
     metrics = model.folder / model_folder.METRICS
     recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
     if ALIGNMENT_LAYER in recorded:
@@ -60,12 +57,12 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """The last layer but one, and of two the last: nearly the best one of most models."""
+    """Guess the layer that aligns words: the last but one, or the last of two. It is nearly the best in most models."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The layer with the most informative links: of each target piece to the source piece that it attended to most."""
+    """The layer with the most informative links, from each target piece to the source piece that it attends to most."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)
@@ -73,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """Of each layer, how often which (source, target) pieces are linked; pairs too long for the model are left out."""
+    """Count how often each layer links two pieces (source, target); sentences too long for the model are skipped."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
@@ -92,7 +89,7 @@ def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) 
 
 
 def information(links: Counter[tuple[int, int]]) -> float:
-    """The mutual information of linked pieces, in nats; each link is judged by the others of the same two pieces."""
+    """The mutual information of linked pieces in nats; a link's joint probability is estimated from the other links."""
     source, target = Counter[int](), Counter[int]()
     for (s, t), count in links.items():
         source[s] += count

@@ -1,4 +1,4 @@
-"""Beam search with the length penalty of Wu et al. (2016), as the paper decodes (section 6.1).
+"""Beam search with the length penalty of Wu et al. (2016), as in section 6.1 of the paper.
 
 b = sentences not yet done, w = open hypotheses per sentence (1 at first, then up to k, the beam size),
 m = complete hypotheses kept per sentence, v = vocabulary, n = tokens so far, BOS counted.
@@ -19,26 +19,26 @@ from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):
-    """The state of the search; unused places score -inf."""
+    """The state of a search; slots without a hypothesis have the score -inf."""
 
     log_probs: Tensor  # (b, w) of the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
     scores: Tensor  # (b, m) of the complete hypotheses, best first
     complete: Tensor  # (b, m, n), EOS after the last token, then PAD
-    limits: Tensor  # (b,) longest translation allowed
+    limits: Tensor  # (b,) maximum length of the translation, EOS not counted
 
 
 class Expansion(NamedTuple):
-    """A step's candidates: up to 2k continuations, best first, c in number."""
+    """The candidates of a step: c continuations per sentence, at most 2k, best first unless a selector chose them."""
 
-    log_probs: Tensor  # (b, c) of the hypotheses that they make
-    parents: Tensor  # (b, c) the open hypothesis that each continues, by its place
-    tokens: Tensor  # (b, c)
-    kept: Tensor  # (b, w) those that stay open, by number, best first
-    ended: Tensor  # (b, k) scores of those among the k best that are complete; -inf of others
+    log_probs: Tensor  # (b, c) of the extended hypotheses
+    parents: Tensor  # (b, c) index of the open hypothesis that each candidate extends
+    tokens: Tensor  # (b, c) the token that each candidate appends
+    kept: Tensor  # (b, w) indices of the candidates that stay open, best first
+    ended: Tensor  # (b, k) scores of the k best candidates; -inf for open ones
 
 
-Watcher = Callable[[Expansion], None]  # called with every step's candidates, of the sentences not yet done at its start
+Watcher = Callable[[Expansion], None]  # called after each step, with candidates for the sentences not yet done
 
 
 @phase("search")
@@ -54,18 +54,18 @@ def beam_search(
     on_step: Watcher | None = None,
     selector: Selector | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n_best (by default beam_size) best translations of every sentence, best first.
+    """Find the n_best translations of every sentence, best first; n_best is beam_size by default.
 
-    max_lengths: the longest translation allowed for each sentence, EOS not counted; there a hypothesis is made to
-    end. A sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best finds the same
-    hypotheses sooner. A list is shorter where fewer translations exist. beam_size 1 is greedy search. token_filter:
-    what may follow. on_step: called with every step's candidates. selector: decides, instead of probability alone,
-    which hypotheses are kept; its own beam size replaces beam_size.
+    max_lengths: the maximum length of each translation, EOS not counted, at which a hypothesis is forced to end. A
+    sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best returns the same best
+    hypotheses sooner. A list is shorter if fewer translations exist. beam_size 1 is greedy search. token_filter:
+    forbids tokens. on_step: called with the candidates of each step. selector: chooses the hypotheses to keep,
+    which otherwise are the most probable; its own beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    sentences = list(range(len(max_lengths)))  # those not yet done, by their place in the results
+    sentences = list(range(len(max_lengths)))  # those not yet done, as indices of `results`
     beam = _start(max_lengths, kept, step.device)
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape
@@ -76,7 +76,7 @@ def beam_search(
         beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), selector)
         if on_step is not None:
             on_step(expansion)
-        done = _done(beam, length, beam_size, length_penalty).tolist()  # a step's only wait for the device
+        done = _done(beam, length, beam_size, length_penalty).tolist()  # the only wait for the device in a step
         for i in range(b):
             if done[i]:
                 results[sentences[i]] = _hypotheses(beam.scores[i], beam.complete[i])
@@ -93,13 +93,13 @@ def beam_search(
             if selector is not None:
                 selector.select(going_on)
             step.reorder(rows, going_on)
-        elif beam_size > 1:  # a greedy search's rows stay where they are
+        elif beam_size > 1:  # in greedy search the rows keep their order
             step.reorder(rows)
     return results
 
 
 def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
-    """One open hypothesis per sentence, BOS, and no complete one."""
+    """The initial state: one open hypothesis per sentence, holding only BOS, and no complete hypotheses."""
     b = len(max_lengths)
     return Beam(
         log_probs=torch.zeros(b, 1, device=device),
@@ -111,7 +111,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Set (b, w, v) to -inf for PAD, BOS and UNK, and where `full` (b,) for all but EOS."""
+    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, where `full` (b,) is true, for all but EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
@@ -120,18 +120,18 @@ def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
 def _advance(
     beam: Beam, log_probs: Tensor, k: int, divisor: float, selector: Selector | None
 ) -> tuple[Beam, Expansion]:
-    """log_probs (b, w, v) of the next token -> the beam a token later, and its candidates."""
+    """Extend the beam by one token, using log_probs (b, w, v); returns the new beam and the step's candidates."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     if selector is None:
-        values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, for k of them may be complete
+        values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, because k of them may be complete
     else:
         values, index = selector(beam.tokens, totals, k)
     parents, words = index // vocab_size, index % vocab_size
     tokens = torch.cat((_pick(beam.tokens, parents), words[..., None]), dim=-1)  # (b, 2k, n + 1)
     ends = words == EOS
 
-    # An end counts only among the k best. The sort is stable: at equal scores the shorter one stays ahead.
+    # Only the k best candidates may end. The sort is stable: at equal scores the shorter hypothesis stays ahead.
     ended = values.masked_fill(~ends, -torch.inf)[:, :k] / divisor
     scores, order = torch.cat((beam.scores, ended), dim=1).sort(dim=1, descending=True, stable=True)
     longer = torch.nn.functional.pad(beam.complete, (0, 1), value=PAD)
@@ -144,12 +144,12 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """(b,): no open hypothesis can still become one of the complete hypotheses that are kept.
+    """Whether each sentence (b,) is done: no open hypothesis can still become one of its best complete ones.
 
-    Log-probabilities only fall, so an open hypothesis scores at most its log-probability over the largest divisor to
-    come: that of the longest translation, or of the next token for alpha < 0.
+    Log-probabilities only fall, so an open hypothesis can score at most its log-probability divided by the largest
+    length penalty ahead: the penalty of the maximum length or, for alpha < 0, of the next length.
     """
-    if beam_size == 1:  # greedy: the first end is the end
+    if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf
     longest = ((beam.limits + 6) / 6) ** alpha
     attainable = beam.log_probs[:, 0] / longest.clamp(min=penalty(length + 1, alpha))
@@ -157,11 +157,11 @@ def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
 
 
 def _pick(tokens: Tensor, index: Tensor) -> Tensor:
-    """tokens (b, w, n), index (b, c) -> (b, c, n): each sentence's rows by its index."""
+    """Pick rows of each sentence: tokens (b, w, n), index (b, c) -> (b, c, n)."""
     return tokens.gather(1, index[..., None].expand(-1, -1, tokens.size(-1)))
 
 
 def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """scores (m,), complete (m, n) of one sentence, without unused places."""
+    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n) with empty slots."""
     rows = zip(scores.tolist(), complete.tolist(), strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

@@ -1,4 +1,4 @@
-"""A translator from model folders."""
+"""Load models and translators from model folders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,25 +31,25 @@ def load(
     device: "torch.device | str | None" = None,
     threads: int = 0,
 ) -> Translator:
-    """The model of a folder, or the ensemble of several, ready to translate.
+    """Load a translator from the folder of a model, or from several folders as an ensemble.
 
-    options: decode.* options by dotted name over those that the first model was trained with. engine: "torch", our own
-    search, is for every model and device; "int8" is the same with matrix products in 8 bits, for every model on a CPU;
-    "ctranslate2" is faster, for Transformers on a CPU; "auto" is ctranslate2 where it is installed, supports the model
-    and translates it as well, otherwise torch. device: by default the GPU if there is one. threads: of the CPU; 0: one
-    for each core. Raises UserError that names what is missing, damaged, of a newer format, a parser, has another
-    vocabulary, or can't have the engine.
+    options: search options by dotted name (decode.*), which override those of the first model. engine: "torch" is our
+    own search, for all models and devices; "int8" is our own search with 8-bit matrix products, for all models on a
+    CPU; "ctranslate2" is faster, but for Transformers on a CPU only; "auto" is ctranslate2 if it is installed, supports
+    the model and translates as well as our own search, otherwise torch. device: by default the GPU if there is one.
+    threads: CPU threads; 0: one per core. Raises UserError if a file is missing, damaged or of a newer format, if a
+    model is a parser, if vocabularies differ, or if the engine can't run the model. The message says which.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
-        raise UserError("There is no model to load. Give the folder of a model, or of several for an ensemble.")
+        raise UserError("There is no model to load. Give the folder of a model, or several folders for an ensemble.")
     if engine not in ("auto", *ENGINES):
-        raise UserError(f"There is no engine '{engine}'. Choose auto, {', '.join(ENGINES)}.")
+        raise UserError(f"There is no engine '{engine}'. Choose one of auto, {', '.join(ENGINES)}.")
     export = next(filter(None, map(export_engine, paths)), None)
     if export and (len(paths) > 1 or engine != "auto"):
         raise UserError(
-            "An export has an engine of its own and can't be part of an ensemble. Give its folder alone, without an "
-            "engine, or give model folders."
+            "An export has its own engine and can't be part of an ensemble. Give only the folder of the export, "
+            "without an engine, or give model folders."
         )
     model = _describe(paths, options or {}, is_export=bool(export))
     model = model._replace(device=device, threads=threads, required=engine != "auto")
@@ -58,11 +58,11 @@ def load(
         if not isinstance(opened, Refusal):
             break
     if isinstance(opened, Refusal):
-        raise UserError(f"{paths[0]} can't have the engine {name}: {opened.reason}.")
+        raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
     is_own = not export and name != "ctranslate2"
     data, decode = model.config.data, model.config.decode
     if decode.shortlist and is_own:
-        log("decode.shortlist is for the engine ctranslate2; our own search chooses from all pieces.")
+        log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
     fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
     return Translator(
         opened, model.tokenizer, decode, fallback=fallback, language=data.source, max_length=data.max_length
@@ -70,7 +70,7 @@ def load(
 
 
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
-    """What engines need to know of a model, an ensemble or an export; raises UserError as `load` does."""
+    """Read what engines need to know of a model, an ensemble or an export; raises UserError as `load` does."""
     if is_export:
         verify(paths[0], but=model_folder.CARD)
         config, descriptions = model_folder.read_config(paths[0]), []
@@ -86,12 +86,12 @@ def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool)
 
 
 def export_engine(folder: Path) -> str | None:
-    """The function that opens the engine of an export; None for the folder of a model."""
+    """The name of the function that opens the engine of an export; None for the folder of a model."""
     return next((engine for file, engine in EXPORT_ENGINES.items() if (folder / file).exists()), None)
 
 
 def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
-    """The models of several folders, on the GPU if there is one; raises UserError as `load` does."""
+    """Load the models of several folders, onto the GPU if there is one; raises UserError as `load` does."""
     import torch
 
     keep_memory()
@@ -100,7 +100,7 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
 
 
 def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -> Tokenizer:
-    """The one tokenizer of the models of an ensemble; raises UserError that names a model with another vocabulary."""
+    """The tokenizer that all models of an ensemble share; raises UserError if a model has another vocabulary."""
     first = tokenizers[0]
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         if not tokenizer.same_pieces(first):
@@ -112,16 +112,13 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -
 
 
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
-    """Raise UserError for a model that was trained on trees, because it can't translate words."""
+    """Raise UserError if a model was trained on trees, because a parser can't translate words."""
     if are_of_trees(tokenizer.target_symbols().values()):
-        raise UserError(f"{folder} was trained on trees. Use `transduce parse`, or `transduce evaluate` with a .mrg.")
+        raise UserError(f"{folder} is a parser. Use `transduce parse`, or `transduce evaluate` with a .mrg file.")
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
-    """The search options of a model: the given ones over those of its training.
-
-    Raises UserError for an option of another section, because it would have no effect on a trained model.
-    """
+    """A model's search options, overridden by `options`; raises UserError for options that only affect training."""
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
             raise UserError(f"{name} can't be set for a trained model. Set only options of decode.")

@@ -1,4 +1,4 @@
-"""Log-probabilities of the next token by one model, or by an ensemble.
+"""Compute log-probabilities of the next token with one model or an ensemble.
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, v = vocabulary.
 """
@@ -17,21 +17,21 @@ from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):
-    """All that a search knows about models: advance by a token, reorder rows."""
+    """What a search needs from a model: log-probabilities of the next token, and reordering of rows."""
 
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """The last token of every row (r,) -> log-probabilities (r, v) of the next; the search may overwrite them."""
+        """The last token of each row (r,) -> log-probabilities (r, v) of the next, which the search may overwrite."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Continue with these rows, in this order; sentences: continue with these sentences only."""
+        """Continue with these rows, in this order; if `sentences` is set, with these sentences only."""
         ...
 
 
 class ModelStepper:
-    """One model, or an ensemble that averages probabilities; puts the models into eval mode."""
+    """A stepper for one model or an ensemble, which averages probabilities; puts the models into eval mode."""
 
     @phase("encode")
     @torch.inference_mode()
@@ -47,7 +47,7 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) -> (r, v); the first call has one row per sentence, and `reorder` multiplies rows."""
+        """(r,) -> (r, v). The first call has one row per sentence; later, `reorder` may repeat rows."""
         count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
@@ -58,14 +58,13 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select rows of the states, and sentences of the memories."""
         self.states = [select(state, rows) for state in self.states]
         if sentences is not None:
             self.memories = [select(memory, sentences) for memory in self.memories]
 
 
 def average(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean probability; log_probs: of each model."""
+    """The logarithm of the models' mean probability; log_probs: one tensor for each model."""
     if len(log_probs) == 1:
         return log_probs[0]
     return reduce(torch.logaddexp, log_probs) - math.log(len(log_probs))

@@ -21,13 +21,13 @@ from transduce.system.profiling import is_profiled
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
-MAX_WORKERS = 8  # each has memory of its own
-MIN_REQUEST_TOKENS = 128  # of sources: less does not occupy a worker
-SLACK = 1.05  # for padding: the requests are a multiple of the workers, and at most one short one
+MAX_WORKERS = 8  # each worker needs its own memory
+MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
+SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
 
 class TorchEngine:
-    """A model, or an ensemble of models with one vocabulary."""
+    """Our own search with a model, or with an ensemble of models that share a vocabulary."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class TorchEngine:
         on_step: Watcher | None = None,
         layers: Callable[[], list[int]] | None = None,
     ):
-        """Moves the models to the device, by default to where the first one is; using them puts them into eval mode.
+        """Moves the models to the device, by default that of the first model; a search puts them into eval mode.
 
-        token_filter: builds the token filter of a request from its texts and its limits. on_step: called with the
-        candidates of every step; those of several requests come in any order. layers: returns, when first needed, the
-        layer of each model whose attention aligns words; otherwise a guess.
+        token_filter: builds the token filter of a request from its texts and length limits. on_step: called with the
+        candidates of each step; steps of different requests may alternate. layers: called once, when needed; returns
+        the layer of each model whose attention aligns words, which is guessed by default.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
@@ -56,19 +56,19 @@ class TorchEngine:
         self.supports = frozenset(features)
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """As many as the memory is meant for, or fewer, so that all workers are busy to the end."""
+        """Source tokens per request: as many as config.max_tokens allows, or fewer to keep all workers busy."""
         limit = max(1, config.max_tokens // config.beam_size)
         workers = self._workers()
         equal_share = total / (workers * max(1, math.ceil(total / (workers * limit))))
         return min(limit, max(MIN_REQUEST_TOKENS, math.ceil(SLACK * equal_share)))
 
     def _workers(self) -> int:
-        """Requests that are searched at the same time."""
+        """How many requests are searched at the same time."""
         one_at_a_time = self.device.type != "cpu" or is_profiled()
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """As many requests at a time as there are threads, each by one: two threads for one are hardly faster."""
+        """Search requests in parallel, if possible with one thread each: a second thread hardly speeds up a request."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(
@@ -86,7 +86,7 @@ class TorchEngine:
         if workers < 2:
             yield from map(find, requests)
             return
-        torch.set_num_threads(threads // workers)  # of each worker
+        torch.set_num_threads(threads // workers)  # per worker
         try:
             with ThreadPoolExecutor(workers) as pool:
                 n_best_lists = list(pool.map(find, requests))
@@ -95,13 +95,13 @@ class TorchEngine:
         yield from n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """By forced decoding, as one batch."""
+        """Compute ln p(target | source) by forced decoding, in one batch."""
         log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
         sums: list[float] = log_probs.double().sum(dim=1).tolist()
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """By forced decoding, as one batch; of an ensemble the mean of the models that attend to the source."""
+        """Compute attention by forced decoding, in one batch, averaged over all models that attend to the source."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]
@@ -113,7 +113,7 @@ class TorchEngine:
 def open_engine(
     model: ModelToOpen, *, name: str = "torch", transform: Callable[[Seq2Seq], Seq2Seq] | None = None
 ) -> TorchEngine:
-    """Our own search for a model or an ensemble; transform: changes each model once it is loaded."""
+    """Open our own search for a model or an ensemble; transform: applied to each model after loading."""
     device = model.device or ("cuda" if torch.cuda.is_available() else "cpu")
     keep_memory()
     if model.threads:

@@ -1,7 +1,7 @@
-"""The door to decoding: texts in, translations out, and the probability of given translations.
+"""Translate texts, and compute the probability of given translations.
 
-`translate` has three steps, which a server takes one by one: `plan` splits texts into sentences, `translate_sentences`
-has the engine search them, and `Plan.assemble` puts the texts together.
+`translate` has three steps, which a server calls separately: `plan` splits texts into sentences, `translate_sentences`
+searches for their translations, and `Plan.assemble` joins the translations into texts.
 """
 
 import copy
@@ -42,11 +42,11 @@ from transduce.tokens.tokenizer import Tokenizer
 
 Rows = list[list[int]]
 Compute = Callable[[Rows, Rows], list[Any]]  # Engine.log_probs or Engine.attention
-CHUNK_LINES = 4096  # of a stream, which are sorted together: enough that little of a batch is padding
+CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
 class Translator:
-    """An engine, which searches a model or an ensemble, with its tokenizer."""
+    """Translates texts with an engine, which runs a model or an ensemble, and with the model's tokenizer."""
 
     def __init__(
         self,
@@ -58,19 +58,19 @@ class Translator:
         language: str = "en",
         max_length: int | None = None,
     ):
-        """fallback: opens an engine for the same model that supports what `engine` does not.
+        """fallback: opens another engine for the same model, used for features that `engine` does not support.
 
-        language: the code of the source's language, by which texts are split into sentences. max_length: the tokens of
-        the longest sentence to translate as a whole when texts are split, such as those that the model was trained on.
+        language: the code of the source language, for splitting texts into sentences. max_length: when texts are split,
+        sentences of more tokens are translated in parts; usually the maximum length in training.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
         self._fallback = functools.cache(fallback) if fallback else None
-        # EOS follows a source, and BOS precedes a target.
+        # One position is for the EOS after a source or the BOS before a target.
         self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
     def with_beam_size(self, beam_size: int) -> "Translator":
-        """The same, with another beam."""
+        """A copy of this translator with another beam size."""
         other = copy.copy(self)
         other.config = replace(self.config, beam_size=beam_size)
         return other
@@ -84,14 +84,14 @@ class Translator:
         glossary: Sequence[Term] = (),
         sentences: bool = False,
     ) -> list[Translation]:
-        """One translation per text, in order; with n_best > 1 it has up to n_best - 1 other texts.
+        """Translate texts; returns one translation for each text, in order, with up to n_best - 1 alternatives.
 
-        align: link each word of a translation to the words of its source (`Translation.links`). glossary: each
-        translation contains the targets of the terms whose sources occur in its text. sentences: a text has any number
-        of sentences and paragraphs, possibly with tags and placeholders, which are kept; otherwise it is one sentence.
+        align: link the words of a translation to the words of its source (`Translation.links`). glossary: if a text
+        contains the source of a term, its translation contains the term's target. sentences: texts may have several
+        sentences and paragraphs, and tags and placeholders are kept; by default, each text is a single sentence.
 
-        A blank text has an empty translation. Raises UserError if no engine of the model supports an option, if n_best
-        exceeds the beam size, and for a text that is too long or, without `sentences`, contains a line break.
+        The translation of a blank text is empty. Raises UserError if no engine of the model supports an option, if
+        n_best exceeds the beam size, or if a text is too long or, without `sentences`, contains a line break.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -105,9 +105,10 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """The same for a stream of any length; kinds: of the texts of a document; numbers: of the lines in messages.
+        """Translate a stream of texts of any length; kinds: the kind of each text; numbers: text numbers for messages.
 
-        Chunks of CHUNK_LINES lines are batched together, so parts of n x CHUNK_LINES lines give the same translations.
+        Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries
+        therefore gets exactly the same translations as within the whole file.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -131,7 +132,7 @@ class Translator:
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
     ) -> Plan:
-        """The sentences of texts, to be translated in any way, and what puts the texts together again."""
+        """Split texts into sentences; the plan's `assemble` joins the translated sentences into texts."""
         limits = [self.max_length if options.sentences else None, self._max_tokens]
         plan: Plan = resolve_name(PLAN_TEXTS)(
             texts,
@@ -147,19 +148,20 @@ class Translator:
         return plan
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, EOS not counted."""
+        """The number of source tokens in each text, EOS not counted."""
         return list(map(len, self.tokenizer.encode_source(texts)))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
-        """How probable each target is as the translation of its source, one sentence each, by forced decoding.
+        """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
-        A search may have reported the score of other pieces of the same text. A blank pair has probability 1. A model
-        that was trained on masked placeholders sees them masked if both sides have the same; masked: they are masked
-        already. Raises UserError as `translate` does, and for different numbers of sources and targets.
+        A search may report another score for the same text, if it splits the text into other pieces. A blank pair has
+        probability 1. For a model trained on masked placeholders, placeholders are masked if both sides have the same
+        ones; masked: the texts are masked already. Raises UserError as `translate` does, and if the numbers of sources
+        and targets differ.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
-            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one for each.")
+            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one for each source.")
         if self.tokenizer.has_placeholder_tokens and not masked:
             pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
@@ -179,15 +181,12 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translations of sentences as they stand: nothing is split or masked.
-
-        numbers: those of the sentences in messages; from 1 by default. Raises UserError as `translate` does.
-        """
+        """Translate sentences unsplit and unmasked; numbers: for messages. Raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
         sentences = _as_list(sentences, numbers)
-        numbered: dict[str, int] = {}  # the texts that are not blank; repeated texts are searched once
+        numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
         for number, text in zip(numbers, sentences, strict=True):
             if text.strip():
                 numbered.setdefault(text, number)
@@ -209,7 +208,7 @@ class Translator:
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:
-        """The best hypotheses of each sentence."""
+        """Search for the n_best hypotheses of each sentence, under `constraints` if they are set."""
         lengths = [len(source) + 1 for source in sentences.sources]
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
@@ -227,7 +226,7 @@ class Translator:
         return n_best_lists
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
-        """Forced decoding: what a method of an engine computes for pairs of ids, batched by length."""
+        """Call `compute`, a method of the engine, with batches of source and target ids of similar length."""
         results: dict[int, Any] = {}
         lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
         for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
@@ -236,12 +235,12 @@ class Translator:
         return [results[i] for i in range(len(sources))]
 
     def limit(self, source: Sequence[int]) -> int:
-        """The longest translation of a source in tokens, EOS not counted."""
+        """The maximum length of a source's translation in tokens, EOS not counted."""
         limit = len(source) + self.config.max_extra_tokens
         return limit if self._max_tokens is None else min(limit, self._max_tokens)
 
     def engine_for(self, feature: Feature) -> Engine:
-        """The engine, or where it lacks a feature, the fallback; raises UserError if that lacks it, too."""
+        """The engine if it supports the feature, else the fallback engine; raises UserError if neither supports it."""
         engine = self.engine
         if feature not in engine.supports and self._fallback:
             engine = self._fallback()
@@ -250,17 +249,14 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Each sentence's best translation with the others as alternatives, and the hypotheses that they are.
-
-        Of hypotheses with the same text in other pieces, the most probable counts.
-        """
+        """Yield each sentence's translation with alternatives, and their hypotheses; only the best of equal texts."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
             for hypothesis in best:
                 distinct.setdefault(next(texts), hypothesis)
             if not distinct:
-                raise UserError("The model's weights are damaged: its probabilities are no numbers. Use another copy.")
+                raise UserError("The model's weights are damaged: its probabilities are not numbers. Use another copy.")
             limit, pieces = self.limit(source), self.tokenizer.target_pieces
             first, *others = (
                 Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
@@ -273,13 +269,13 @@ class Translator:
         for row, number in zip(rows, numbers, strict=True):
             if self._max_tokens is not None and len(row) > self._max_tokens:
                 raise UserError(
-                    f"{side} text {number} has {len(row)} tokens, and {self.engine.name} knows positions for "
-                    f"{self._max_tokens}; split it into shorter ones{other}."
+                    f"{side} text {number} has {len(row)} tokens, but {self.engine.name} supports at most "
+                    f"{self._max_tokens}. Split the text{other}."
                 )
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Every index of `lengths` once, the longest first, in batches with count x longest <= budget, or of one."""
+    """Group the indices of `lengths`, longest first, into batches with count x longest <= budget, or of one index."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -291,9 +287,9 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """The texts; raises UserError for a line break in a text that has a number."""
+    """The texts as a list; raises UserError if one of the numbered texts contains a line break."""
     if isinstance(texts, str):
-        raise TypeError("Give a list of texts, not a text: its characters would be translated one by one.")
+        raise TypeError("Give a list of texts, not a single string, whose characters would be translated one by one.")
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break. Give one sentence per text.")

@@ -1,4 +1,4 @@
-"""What passes between the translator, the search and the engines. Nothing here needs torch or numpy.
+"""Types shared by the translator, the search and the engines. Importing this module needs neither torch nor numpy.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.tokens.spans import Span
 
-if TYPE_CHECKING:  # --help needs this file, and neither torch nor numpy
+if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and numpy
     import numpy as np
     import torch
     from numpy.typing import NDArray
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # --help needs this file, and neither torch nor numpy
 
     Weights = NDArray[np.float32]  # (target tokens, source tokens): attention, EOS left out
 
-CUT = "cut"  # flag: the translation reached the length limit, where it was made to end
+CUT = "cut"  # flag: the translation was forced to end at the length limit
 
-# What only some engines can do. attention: say where in the source a token looked. constraints: obey the selector of a
-# request. positions: search texts of any length that the model knows.
+# What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
+# a request. positions: accept every length that the model supports.
 Feature = Literal["attention", "constraints", "positions"]
 FEATURE_PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
 
@@ -34,11 +34,11 @@ class Term(NamedTuple):
     """An entry of a glossary."""
 
     source: str  # one or more words; matches any case unless it has capitals
-    target: str  # stands in the translation as it is written here
+    target: str  # appears in the translation exactly as written here
 
 
 class TranslationOptions(NamedTuple):
-    """How to translate texts, beyond the search's own options."""
+    """How to translate texts, in addition to the search options (decode)."""
 
     n_best: int = 1
     align: bool = False  # link the words of a translation to those of its source
@@ -50,7 +50,7 @@ PLAIN = TranslationOptions()
 
 
 class Link(NamedTuple):
-    """A word of a source and a word of its translation; spans in code points."""
+    """A link from a word of a source to a word of its translation; spans in code points."""
 
     source: Span
     target: Span
@@ -63,9 +63,9 @@ class Translation:
 
     text: str
     score: float  # log-probability / length penalty; 0 for a blank line
-    tokens: tuple[str, ...]  # pieces of the target, to show to people
+    tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # what needs a look: CUT, and those of wings/inline/plan.py
+    flags: tuple[str, ...] = ()  # reasons to check the text: CUT, or a flag of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
 
 
@@ -73,30 +73,30 @@ BLANK_TRANSLATION = Translation("", 0.0, ())
 
 
 class Group(NamedTuple):
-    """Sentences of a plan that are searched in the same way."""
+    """Sentences of a plan that are searched with the same options."""
 
     options: TranslationOptions
-    places: list[int]  # in Plan.sentences
-    texts: list[int]  # of each sentence, the number of its text from 0
+    places: list[int]  # indices in Plan.sentences
+    texts: list[int]  # for each sentence, the index of its text
 
 
 class Plan(Protocol):
-    """Texts taken apart into sentences, to be translated in any way that gives a Translation for each, in order."""
+    """Texts split into sentences. The caller translates the sentences; `assemble` joins the translations into texts."""
 
     sentences: list[str]
 
     @property
     def groups(self) -> list[Group]:
-        """The sentences by what their search must return."""
+        """The sentences, grouped by their options."""
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """The translations of the texts, from those of `sentences`; raises ValueError if they are more or fewer."""
+        """Join the translations of all `sentences`, in order, into texts; raises ValueError if their number differs."""
         ...
 
 
 class Scored(NamedTuple):
-    """How probable a given translation is."""
+    """The probability of a given translation."""
 
     log_prob: float  # ln p(target | source), EOS included
     num_tokens: int  # EOS counted
@@ -104,14 +104,14 @@ class Scored(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """Sentences that are not blank, each once."""
+    """Distinct sentences, none of them blank."""
 
     texts: list[str]
-    sources: list[list[int]]  # their ids
-    numbers: list[int]  # by which messages name them
+    sources: list[list[int]]  # the source ids of each text
+    numbers: list[int]  # the number of each text in messages
 
     def select(self, indices: Sequence[int]) -> "Sentences":
-        """Some of them."""
+        """The sentences at these indices."""
         return Sentences(*([column[i] for i in indices] for column in self))  # type: ignore[arg-type]
 
 
@@ -126,34 +126,34 @@ NBestLists = list[list[Hypothesis]]  # one list per sentence, best first
 
 
 class TokenFilter(Protocol):
-    """What may follow, beyond what the model says; probabilities are not normalised again."""
+    """Forbids next tokens in a search; the other probabilities are not normalised again."""
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
-        """tokens (b, w, n), BOS first; set log_probs (b, w, v) of the next token to -inf where it is forbidden."""
+        """Set log_probs (b, w, v) of forbidden next tokens to -inf, given all previous tokens (b, w, n) with BOS."""
         ...
 
     def select(self, sentences: "Tensor") -> None:
-        """Go on with these sentences only."""
+        """Continue with the sentences at these indices only."""
         ...
 
 
 class Selector(Protocol):
-    """Decides which hypotheses a search keeps, where that is not the most probable ones."""
+    """Chooses the hypotheses that a search keeps, if these are not simply the most probable ones."""
 
     @property
     def beam_size(self) -> int:
-        """The open hypotheses that it needs for a sentence."""
+        """The number of open hypotheses that the selector needs for each sentence."""
         ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
-        """tokens (b, w, n), BOS first, log-probabilities (b, w * v) of all continuations -> those to keep.
+        """Choose continuations of tokens (b, w, n), BOS first, given the log-probabilities `totals` (b, w * v) of all.
 
-        Returns values and indices (b, 2k): first up to k that end, then up to k that don't, -inf where there are fewer.
+        Returns values and indices (b, 2k) of totals: k that end with EOS, then k that don't; empty slots have -inf.
         """
         ...
 
     def select(self, sentences: "Tensor") -> None:
-        """Go on with these sentences only."""
+        """Continue with the sentences at these indices only."""
         ...
 
 
@@ -162,60 +162,60 @@ class Request(NamedTuple):
 
     texts: list[str]
     sources: list[list[int]]  # without EOS
-    limits: list[int]  # the longest translations allowed, EOS not counted
-    selector: Callable[[int], Selector] | None = None  # makes the selector of a search, from its beam size
+    limits: list[int]  # maximum lengths of the translations, EOS not counted
+    selector: Callable[[int], Selector] | None = None  # makes the search's selector from a beam size
 
 
 class Constraints(NamedTuple):
-    """What the translations of some sentences must contain."""
+    """The words that the translations of some sentences must contain."""
 
-    beams: Sequence[int]  # that each sentence needs: 1 without constraints
-    # Makes the selector of a search: from indices of the sentences, their maximum lengths, and the beam size.
+    beams: Sequence[int]  # the beam size that each sentence needs; 1 without constraints
+    # Makes a search's selector from the indices of its sentences, their maximum lengths, and the beam size.
     selector: Callable[[Sequence[int], Sequence[int], int], Selector]
 
 
 class Engine(Protocol):
-    """A model, or an ensemble, that can be searched."""
+    """The interface of an engine, which searches with a model or an ensemble."""
 
-    name: str  # for people
-    max_positions: int | None  # the longest sequence, EOS counted; None: any
+    name: str  # for messages
+    max_positions: int | None  # maximum length of a sequence, EOS counted; None: no limit
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The source tokens of the fastest request, EOS and padding counted; total: the tokens of all requests."""
+        """Source tokens per request for the best speed, EOS and padding counted; total: tokens of all sentences."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """At most n_best translations of each sentence of each request, in order."""
+        """Yield, for each request in order, at most n_best translations of each of its sentences."""
         ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """ln p(target | source) of pairs of about the same length; ids without BOS and EOS, which is predicted, too."""
+        """ln p(target | source), final EOS included, of pairs of about the same length; the ids lack BOS and EOS."""
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """The attention of each pair by which words are aligned; only of an engine that supports "attention"."""
+        """The attention of each pair, for aligning words; works only if the engine supports "attention"."""
         ...
 
 
 class Refusal(NamedTuple):
-    """Why a model can't have an engine, or a format."""
+    """The reason why an engine or an export format does not support a model."""
 
-    reason: str  # ends "MODEL can't have the engine NAME: "; without a full stop
+    reason: str  # follows "The engine NAME can't run MODEL: "; without a full stop
 
 
 class ModelToOpen(NamedTuple):
-    """A model, or an ensemble, for which an engine is to be opened."""
+    """A model or an ensemble, with settings for opening its engine."""
 
     folders: list[Path]
-    descriptions: "list[Description]"  # of each model; none of an export
-    config: RunConfig  # of the first model; decode: as it is to be searched
+    descriptions: "list[Description]"  # one for each model; empty for an export
+    config: RunConfig  # of the first model, with the search options to use
     tokenizer: "Tokenizer"
     device: "torch.device | str | None" = None  # None: the GPU if there is one
-    threads: int = 0  # of the CPU; 0: as many as the engine chooses
-    required: bool = False  # the user has named this engine
+    threads: int = 0  # CPU threads; 0: the engine chooses
+    required: bool = False  # the user asked for this engine by name
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6) ^ alpha, which divides log-probabilities (Wu et al., 2016); length: tokens, EOS counted."""
+    """((5 + length) / 6) ^ alpha, the divisor of log-probabilities (Wu et al., 2016); length in tokens with EOS."""
     return ((5 + length) / 6) ** alpha

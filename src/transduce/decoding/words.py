@@ -1,4 +1,4 @@
-"""Split a text into words: letters and digits with their combining marks, or a single other sign."""
+"""Split a text into words: runs of letters and digits with their combining marks, or single other signs."""
 
 import unicodedata
 from collections.abc import Collection
@@ -9,18 +9,18 @@ from transduce.tokens.spans import Span
 
 Kind = Literal["letter", "unspaced", "mark", "sign", "space"]
 
-# The scripts that put no spaces between words, as the Unicode names of their characters begin.
+# Scripts without spaces between words: how the Unicode names of their characters begin.
 UNSPACED = ("CJK", "HIRAGANA", "IDEOGRAPHIC", "KATAKANA", "KHMER", "LAO", "MYANMAR", "THAI", "TIBETAN")
-INSIDE = "'’-\u00ad\u2010\u2011"  # may stand between two letters of a word
+INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters of a word
 
 
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
-    """The spans of the words of a text; every character but spaces is in a word.
+    """Return the spans of the words of a text; every character except white space belongs to a word.
 
-    cuts: where a word may begin in scripts without spaces. inside: signs that join the letters around them.
+    cuts: offsets where words may begin in scripts without spaces. inside: signs that join the letters on both sides.
     """
     spans: list[Span] = []
-    before: Kind = "space"  # the kind of the previous character that is no mark
+    before: Kind = "space"  # the kind of the last character that was not a mark
     for place, character in enumerate(text):
         now = kind(character)
         if character in inside and before == "letter" and kind(text[place + 1 : place + 2]) == "letter":
@@ -50,5 +50,5 @@ def kind(character: str) -> Kind:
 
 
 def joins(before: Kind, after: Kind) -> bool:
-    """Whether two neighbouring characters belong to one word, judged by their kinds."""
+    """Whether two neighbouring characters of these kinds belong to one word."""
     return before != "space" and (after == "mark" or (after == "letter" and before in ("letter", "mark")))

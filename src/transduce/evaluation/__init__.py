@@ -1,1 +1,1 @@
-"""How good translations are: scores that others can compare with, and the perplexity of references."""
+"""Measure the quality of translations by standard scores, and of models by the perplexity of references."""

@@ -17,16 +17,16 @@ from transduce.model_folder import Bundle
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 
-GREEDY_SENTENCES = 500  # of the validation set, translated during training: their BLEU is exact to about 1.5
+GREEDY_SENTENCES = 500  # validation sentences translated during training; their BLEU is accurate to about 1.5
 
 
 class Evaluation(NamedTuple):
-    """The result of an evaluation."""
+    """The translations of a test set, their scores, and the perplexity of the references."""
 
     translations: list[Translation]
     scores: list[Score]
     perplexity: Perplexity
-    seconds: float  # of translating
+    seconds: float  # spent on translating
 
 
 def evaluate(
@@ -34,8 +34,8 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources and compare the translations with the targets; several models are an ensemble.
 
-    Raises UserError for models with different vocabularies, if there are no pairs, and, before it translates, for an
-    unknown tokenisation and for a sentence that is too long.
+    Raises UserError, before translating, if the models' vocabularies differ, if there are no pairs, if the tokenisation
+    is unknown, or if a sentence is too long.
     """
     metrics(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
@@ -50,7 +50,7 @@ def evaluate(
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The figures of an evaluation, as metrics.json holds them."""
+    """The numbers of an evaluation, in the form of metrics.json."""
     return {
         "sentences": len(evaluation.translations),
         "scores": [each._asdict() for each in evaluation.scores],
@@ -63,7 +63,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """Make the function that validates a model during training: perplexity, and BLEU unless targets are symbols."""
+    """Make a function that computes a model's validation perplexity, and its BLEU unless targets are symbols."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = slice(GREEDY_SENTENCES)

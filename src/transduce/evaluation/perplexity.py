@@ -1,4 +1,4 @@
-"""Perplexity of references: how many equally likely choices the model has left, per token and per word."""
+"""The perplexity of references: a model's uncertainty as a number of equally likely choices, per token and per word."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None  # by greedy search; None for symbols, which BLEU is not made for
+    bleu: float | None  # by greedy search; None if the targets are symbols, not text
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
@@ -17,7 +17,7 @@ class Validation(NamedTuple):
 
 
 class Perplexity(NamedTuple):
-    """Perplexity per token and per word; only the latter compares models with different vocabularies."""
+    """Perplexity per token and per word; models with different vocabularies can only be compared per word."""
 
     per_token: float
     per_word: float
@@ -26,10 +26,10 @@ class Perplexity(NamedTuple):
 
 
 def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]) -> Perplexity:
-    """exp(-sum of log-probabilities / number of tokens or words), over the whole text and not a mean of sentences.
+    """Compute exp(-sum of log-probabilities / number of tokens or words) over the whole text; NaN without tokens.
 
-    log_probs: ln p(reference | source) of every sentence by forced decoding, EOS included. num_tokens: of every
-    sentence, EOS counted; 0 for a blank line, which does not count. NaN if there are no tokens.
+    log_probs: ln p(reference | source) of every sentence by forced decoding, EOS included. num_tokens: tokens of every
+    sentence, EOS counted; 0 for a blank line, which is ignored.
     """
     log_prob, tokens = math.fsum(log_probs), sum(num_tokens)
     counted = (reference for reference, count in zip(references, num_tokens, strict=True) if count)
@@ -38,7 +38,7 @@ def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references
 
 
 def _exponential(log_prob: float, count: int) -> float:
-    """exp(-log_prob / count); infinity where a float can't hold it, as for an untrained model."""
+    """exp(-log_prob / count); infinity if the result is too large for a float, as for some untrained models."""
     if not count:
         return math.nan
     nats = -log_prob / count

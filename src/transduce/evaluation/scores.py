@@ -1,7 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU computes them, with signatures, intervals and a test of significance.
 
-They read detokenised text and tokenise it themselves, because scores can be compared only between texts that were
-tokenised alike. The signature names the tokenisation.
+The metrics take detokenised text and tokenise it themselves, because scores can be compared only if texts were
+tokenised in the same way. The signature names the tokenisation.
 """
 
 import math
@@ -18,7 +18,7 @@ from transduce.system.errors import UserError
 
 
 class Score(NamedTuple):
-    """A metric of an output, in per cent."""
+    """One metric's score of an output, in per cent."""
 
     name: str  # BLEU, chrF2 or TER; a lower TER is better
     value: float
@@ -28,19 +28,19 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A metric of two outputs for the same sentences."""
+    """One metric's scores of two outputs for the same sentences."""
 
     name: str
     first: Score
     second: Score
-    p_value: float  # of a difference as large as this one by chance; below 0.05 it counts as significant
+    p_value: float  # probability of so large a difference by chance; below 0.05: significant
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
     """BLEU, chrF2 and TER of an output, one sentence per entry, with 95 % bootstrap intervals.
 
-    tokenize: sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError for an unknown
-    tokenisation, for different numbers of sentences, and if there are none.
+    tokenize: sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError if the tokenisation
+    is unknown, if the numbers of sentences differ, or if there are no sentences.
     """
     return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, tokenize)]
 
@@ -48,10 +48,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
 def compare(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
 ) -> list[Comparison]:
-    """Test whether two outputs differ by more than chance: the paired bootstrap test of Koehn (2004).
-
-    Raises UserError as `score` does.
-    """
+    """Test whether two outputs differ, by Koehn's paired bootstrap test (2004); raises UserError as `score` does."""
     outputs = {"hypotheses of the first output": first, "hypotheses of the second output": second}
     return [
         Comparison(one.name, one, two, p_value) for (one, two), p_value in _bootstrap(outputs, references, tokenize)
@@ -59,7 +56,7 @@ def compare(
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> float:
-    """BLEU without an interval, to watch a training; raises UserError as `score` does."""
+    """BLEU without an interval, for validation during training; raises UserError as `score` does."""
     _check(hypotheses, references)
     return float(metrics(tokenize)["BLEU"].corpus_score(hypotheses, [references]).score)
 
@@ -72,7 +69,7 @@ def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> floa
 
 
 def metrics(tokenize: str) -> dict[str, Metric]:
-    """The three metrics, BLEU with this tokenisation; raises UserError if it is unknown or can't be used here."""
+    """BLEU, chrF2 and TER by name; raises UserError if BLEU's tokenisation is unknown or not installed."""
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"There is no tokenisation '{tokenize}'. Choose one of {', '.join(BLEU.TOKENIZERS)}.")
     try:
@@ -80,16 +77,16 @@ def metrics(tokenize: str) -> dict[str, Metric]:
         return {"BLEU": BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF2": CHRF(), "TER": TER()}
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"The tokenisation '{tokenize}' can't be used here: {reason}") from None
+        raise UserError(f"The tokenisation '{tokenize}' can't be used: {reason}") from None
 
 
 def _bootstrap(
     outputs: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str
 ) -> list[tuple[list[Score], float]]:
-    """For each metric, the scores of one output or of two, and the p-value of their difference."""
+    """For each metric, the scores of one or two outputs, and the p-value of the difference."""
     for name, hypotheses in outputs.items():
         _check(hypotheses, references, name)
-    # sacreBLEU holds all resamples in memory: 1,000 of up to 10,000 sentences, fewer of more, at least 100.
+    # sacreBLEU keeps all resamples in memory: 1,000 for up to 10,000 sentences; for more, fewer, but at least 100.
     resamples = max(100, min(1000, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
     test = PairedTest(
@@ -100,7 +97,7 @@ def _bootstrap(
     for name, signature in signatures.items():
         of_outputs: list[Any] = results[name]
         largest = math.inf if name == "TER" else 100.0
-        # sacreBLEU's interval is centred on the mean of the resamples and may exceed the possible values.
+        # sacreBLEU's interval is centred on the mean of the resamples and may contain impossible values.
         scores = [
             Score(
                 name,
@@ -111,7 +108,7 @@ def _bootstrap(
             )
             for result in of_outputs
         ]
-        # sacreBLEU counts only differences above the observed one, so equal outputs would differ significantly.
+        # sacreBLEU counts only differences above the observed one, so equal outputs would seem to differ significantly.
         equal = scores[0].value == scores[-1].value
         compared.append((scores, 1.0 if equal else float(of_outputs[-1].p_value)))
     return compared
@@ -124,4 +121,4 @@ def _check(hypotheses: Sequence[str], references: Sequence[str], name: str = "hy
             "Line n of both files must belong to the same sentence."
         )
     if not references:
-        raise UserError("There is nothing to score: the references are empty.")
+        raise UserError("The references contain no sentences, so there is nothing to score.")

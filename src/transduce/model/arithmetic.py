@@ -1,4 +1,4 @@
-"""Floating-point operations: how many a model needs, and how many a machine computes in a second."""
+"""Count the floating-point operations of a model, and measure how many a machine performs per second."""
 
 import time
 import warnings
@@ -12,24 +12,24 @@ from transduce.config.schema import ModelConfig
 from transduce.model.build import build
 from transduce.model.recording import recording
 
-MATRIX_SIZE = 2048  # rows and columns of the matrices that measure a machine
+MATRIX_SIZE = 2048  # rows and columns of the matrices that `ceiling` multiplies
 MEASURING_SECONDS = 0.5
 
 
 class Operations(NamedTuple):
-    """Floating-point operations of the matrix products of a forward pass."""
+    """Floating-point operations of the matrix products in a forward pass."""
 
-    encode: float  # of a source sentence
-    decode: float  # of a target sentence
+    encode: float  # for one source sentence
+    decode: float  # for one target sentence
 
 
 @cache
 def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
-    """Count the operations of one sentence pair; lengths in tokens. The backward pass needs twice as many."""
+    """Count the operations of a forward pass for one sentence pair; the lengths are in tokens."""
     network = build(model).eval()
     src = torch.full((1, source_length), 4)
     tgt = torch.full((1, target_length), 4)
-    # The counter misses oneDNN's recurrent layers and fused attention; recording makes attention take the plain path.
+    # The counter misses oneDNN's recurrent layers and fused attention; `recording` makes attention use plain products.
     off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
     with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:
         memory = network.encode(src)
@@ -39,13 +39,13 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
 
 
 def per_target_token(model: ModelConfig, source_length: int, target_length: int) -> float:
-    """Operations of an update per target token: matrix products forward, and twice as many backward."""
+    """Operations of a training update per target token; the backward pass counts twice as much as the forward pass."""
     return 3 * sum(operations(model, source_length, target_length)) / target_length
 
 
 @torch.inference_mode()
 def ceiling(device: torch.device, dtype: torch.dtype) -> float:
-    """Operations a second of large matrix products with torch's threads: an upper bound for any model."""
+    """Measure the operations per second of large matrix products, using torch's threads: an upper limit for models."""
     a, b = (torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device).to(dtype) for _ in range(2))
     best = 0.0
     end = time.perf_counter() + MEASURING_SECONDS

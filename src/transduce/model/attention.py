@@ -1,7 +1,7 @@
-"""Scaled dot-product attention and its heads (section 3.2 of the paper).
+"""Scaled dot-product attention and multi-head attention (section 3.2 of the paper).
 
 b = sentences, r = rows (hypotheses), h = heads, t = query positions, s = key positions, d = channels of a head.
-Masks are boolean; True means *may attend*. Attention within a window: `restricted.py`.
+Masks are boolean: True where a query may attend to a key. Attention within a window is in `restricted.py`.
 """
 
 import math
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce.model.recording import attention_record, record_attention
 
-KeyValues = tuple[Tensor, Tensor]  # (b, h, s, d_k), (b, h, s, d_v)
-SLOW_KEYS = 12  # from so many keys on, torch's kernel is slower than plain products for a single query
+KeyValues = tuple[Tensor, Tensor]  # keys (b, h, s, d_k), values (b, h, s, d_v)
+SLOW_KEYS = 12  # with one query and at least this many keys, torch's kernel is slower than plain products
 
 
 def attend(
@@ -27,12 +27,12 @@ def attend(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> Tensor:
-    """softmax(q k^T scale) v, with a scale of 1 / sqrt(d_k) by default (section 3.2.1).
+    """Compute softmax(q k^T scale) v, with scale 1 / sqrt(d_k) by default (section 3.2.1).
 
-    q (b, h, t, d_k); k, v (b, h, s, d); mask like (b, h, t, s), or causal -> (b, h, t, d).
+    q (b, h, t, d_k); k, v (b, h, s, d); mask broadcastable to (b, h, t, s), or causal instead -> (b, h, t, d).
     """
-    # On a CPU (torch 2.13) the fused kernel takes up to eight times as long for the gradient of sentences in bfloat16,
-    # and up to three times as long for one query of many keys, as in a search.
+    # On a CPU (torch 2.13) the fused kernel is slower than plain products: up to eight times for gradients in bfloat16,
+    # and up to three times for one query and many keys, as in a search.
     slow = (q.requires_grad and q.dtype != torch.float32) or (q.size(-2) == 1 and k.size(-2) >= SLOW_KEYS)
     if slow and q.device.type == "cpu" and not dropout:
         return attend_with_scores(dot_products(q, k, scale), v, mask, causal=causal)[0]
@@ -40,14 +40,14 @@ def attend(
 
 
 def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
-    """q (b, h, t, d_k), k (b, h, s, d_k) -> q k^T scale (b, h, t, s)."""
+    """Compute the products q k^T scale: q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
     return (q * (1 / math.sqrt(q.size(-1)) if scale is None else scale)) @ k.transpose(-2, -1)
 
 
 def attend_with_scores(
     scores: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Attention written out: scores (b, h, t, s) -> the result (b, h, t, d) and the weights (b, h, t, s)."""
+    """Apply scores (b, h, t, s) to values v (b, h, s, d); returns the output (b, h, t, d) and weights (b, h, t, s)."""
     if causal:
         mask = causal_mask(scores.size(-2), scores.size(-1), scores.device)
     if mask is not None:
@@ -57,18 +57,17 @@ def attend_with_scores(
 
 
 def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
-    """(t, s): the queries are the last t of s positions, and each attends to itself and to what precedes it."""
+    """A mask (t, s) for queries at the last t of s positions: each attends to itself and to all earlier positions."""
     return torch.arange(s, device=device) <= torch.arange(s - t, s, device=device)[:, None]
 
 
 class MultiHeadAttention(nn.Module):
-    """Heads that attend in parallel (section 3.2.2).
+    """Multi-head attention (section 3.2.2).
 
-    `project` makes keys and values, `forward` the queries. So the caller decides which of the three uses of section
-    3.2.3 it is: over the source, self-attention, or self-attention with a cache.
+    `project` computes the keys and values that `forward` attends to, from the source or from the sequence itself.
     """
 
-    fused = True  # whether torch's kernel computes it; False: only `scores` does
+    fused = True  # whether torch's fused kernel can be used; False if `scores` are not dot products
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -86,14 +85,14 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.key(x)), self._split(self.value(x))
 
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """x (r, t, d_model), keys and values of b sentences, r a multiple of b -> (r, t, d_model).
+        """Attend from x (r, t, d_model) to the keys and values of b sentences, where b divides r -> (r, t, d_model).
 
-        mask: like (b, h, t, s). causal, instead of a mask: x are the last t of the s positions.
+        mask: broadcastable to (b, h, t, s). causal: use a causal mask instead; x then holds the last t of s positions.
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)
         q = self._split(self.query(x))  # (r, h, t, d_k)
-        if rows != batch:  # the rows of a sentence share its keys: their queries form one long sequence
+        if rows != batch:  # the rows of a sentence share keys, so their queries are joined into one sequence
             q = q.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)  # (b, h, r/b * t, d_k)
         y = self.attend(q, k, v, mask, causal)
         if rows != batch:
@@ -101,10 +100,10 @@ class MultiHeadAttention(nn.Module):
         return self.out(y.transpose(1, 2).flatten(2))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """q (b, h, t, d_k); k, v (b, h, s, d); mask or causal as in `forward` -> (b, h, t, d_v)."""
+        """Attend in each head: q (b, h, t, d_k); k, v (b, h, s, d); mask as in `forward` -> (b, h, t, d_v)."""
         t, s, dropout = q.size(2), k.size(2), self.dropout if self.training else 0.0
         if causal and t == 1:
-            causal = False  # the last position sees all
+            causal = False  # the last position may attend to every key
         elif causal and t < s:
             mask, causal = causal_mask(t, s, q.device), False
         if self.fused and attention_record.get() is None:
@@ -114,7 +113,7 @@ class MultiHeadAttention(nn.Module):
         return y
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
+        """Attention scores before the softmax: q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
         return dot_products(q, k, self.scale)
 
     def _split(self, x: Tensor) -> Tensor:

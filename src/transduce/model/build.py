@@ -19,13 +19,13 @@ from transduce.system.errors import UserError
 
 
 def model_class(kind: str) -> type[Seq2Seq]:
-    """Import the class of a family."""
+    """Import and return the class of a model family."""
     family: type[Seq2Seq] = resolve_name(FAMILIES[kind].model)
     return family
 
 
 def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
-    """Build a model with initial weights, which are a function of the seed."""
+    """Build a model with initial weights; the same seed always gives the same weights."""
     model = model_class(config.kind)(config)
     initialise(model, seed)
     return model
@@ -33,13 +33,13 @@ def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
 
 @torch.no_grad()
 def initialise(model: nn.Module, seed: int) -> None:
-    """Draw weights by Xavier's uniform initialisation, embeddings of variance 1 / d_model, and zero biases.
+    """Draw matrices by Xavier's uniform initialisation and embeddings with variance 1 / d_model; biases are zero.
 
-    Query, key and value are divided by sqrt(2), because tensor2tensor draws them as one matrix. The last matrix of
-    every residual branch is divided by the square root of the number of branches in its stack (Radford et al., 2019):
-    then the sum of all branches, not each of them, begins as large as the residual stream. With post-norm this is
-    worth three BLEU after three epochs of Multi30k (docs/reference/recipes.md). A module with a method `draw_weights`
-    draws its own.
+    Query, key and value matrices are divided by sqrt(2), because tensor2tensor draws them as one matrix. The last
+    matrix of every residual branch is divided by the square root of the number of branches in its stack (Radford et
+    al., 2019). The sum of all branches then begins as large as the residual stream; otherwise each branch would. With
+    post-norm, this gains three BLEU after three epochs of Multi30k (docs/reference/recipes.md). A module with a method
+    `draw_weights` draws its own weights.
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
@@ -63,7 +63,7 @@ def initialise(model: nn.Module, seed: int) -> None:
 
 
 def load_weights(model: nn.Module, file: Path) -> None:
-    """Load the weights of a safetensors file; raises UserError if it is damaged or doesn't fit the model."""
+    """Load weights from a safetensors file; raises UserError if the file is damaged or does not fit the model."""
     try:
         weights = load_file(file)
     except (SafetensorError, OSError) as error:
@@ -76,6 +76,6 @@ def load_weights(model: nn.Module, file: Path) -> None:
 
 
 def count_parameters(config: ModelConfig) -> int:
-    """Count the parameters of a model without allocating it."""
+    """Count the parameters of a model without allocating them."""
     with torch.device("meta"):
         return sum(weight.numel() for weight in model_class(config.kind)(config).parameters())

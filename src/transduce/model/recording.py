@@ -2,9 +2,9 @@
 
     with recording() as record:
         model(src, tgt)
-    record.attention[0].weights        # of the attention computed first
+    record.attention[0].weights        # of the first attention that was computed
 
-Outside such a block, and in other threads, nothing is recorded and attention takes the fast path.
+Outside a `with recording()` block, and in other threads, nothing is recorded and attention uses the fast kernel.
 """
 
 from collections.abc import Iterator
@@ -16,21 +16,21 @@ from torch import Tensor, nn
 
 
 class AttentionMap(NamedTuple):
-    """The weights of one attention call."""
+    """The attention weights of one call of a module."""
 
     module: nn.Module
     weights: Tensor  # (b, h, t, s)
 
 
 class Routing(NamedTuple):
-    """How a layer of experts distributed its tokens in one call."""
+    """The k experts that an expert layer chose for each of n tokens in one call."""
 
     probabilities: Tensor  # (n, experts)
     chosen: Tensor  # (n, k), indices of experts
 
 
 class Record(NamedTuple):
-    """Everything recorded, in the order of computation."""
+    """Everything that a `with recording()` block recorded, in the order of computation."""
 
     attention: list[AttentionMap]
     routing: list[Routing]
@@ -40,14 +40,14 @@ class Record(NamedTuple):
         return [recorded.weights for recorded in self.attention if recorded.module is module]
 
 
-# Where models record, if anywhere. Context variables, because a server's threads share a model.
+# The lists that models record to; None: no recording. Context variables, because a server's threads share models.
 attention_record: ContextVar[list[AttentionMap] | None] = ContextVar("attention", default=None)
 routing_record: ContextVar[list[Routing] | None] = ContextVar("routing", default=None)
 
 
 @contextmanager
 def recording(*, attention: bool = True) -> Iterator[Record]:
-    """Record routing and, unless switched off, attention, which is slower when its weights are formed in full."""
+    """Record expert routing and, by default, attention weights; attention is slower while its weights are recorded."""
     record = Record([], [])
     before = attention_record.set(record.attention if attention else None), routing_record.set(record.routing)
     try:
@@ -58,7 +58,7 @@ def recording(*, attention: bool = True) -> Iterator[Record]:
 
 
 def record_attention(module: nn.Module, weights: Tensor) -> None:
-    """Record weights (b, h, t, s), if attention is recorded here."""
+    """Add a module's attention weights (b, h, t, s) to the current recording, if there is one."""
     maps = attention_record.get()
     if maps is not None:
         maps.append(AttentionMap(module, weights))

@@ -1,6 +1,6 @@
-"""Self-attention restricted to the nearest positions (section 4 of the paper), and the choice of an attention.
+"""Self-attention restricted to the nearest positions (section 4 of the paper), and the choice of attention modules.
 
-b = sentences, h = heads, t = query positions, s = key positions, n = both in self-attention, d = channels of a head.
+b = sentences, h = heads, t = query positions, s = key positions, n = t = s in full sequences, d = channels of a head.
 """
 
 from pkgutil import resolve_name
@@ -13,7 +13,7 @@ from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import attention_record
 
-ADDITIVE = (  # imported if model.attention is additive; the second is restricted
+ADDITIVE = (  # imported only if model.attention is additive: without and with a window
     "transduce.wings.families.additive:AdditiveAttention",
     "transduce.wings.families.additive:RestrictedAdditiveAttention",
 )
@@ -30,11 +30,11 @@ def attend_nearby(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention to the keys less than `window` positions away, in time and memory O(n window) instead of O(n^2).
+    """Attend to the keys less than `window` positions away, in time and memory O(n window) instead of O(n^2).
 
     q, k, v (b, h, n, d), mask (b, 1, 1, n) of the keys -> (b, h, n, d). Positions are cut into blocks of `window`. The
-    queries of a block meet its keys, those of the block before and, unless causal, those of the block after. The
-    result is undefined for a query whose keys are all masked.
+    queries of a block attend to the keys of the same block, of the previous block and, unless causal, of the next
+    block. The output is undefined for a query whose keys are all masked.
     """
     b, h, n, _ = q.shape
     after = 0 if causal else 1
@@ -42,7 +42,7 @@ def attend_nearby(
     blocks = (n + rest) // window
 
     def cut(x: Tensor) -> Tensor:
-        """(b, h, n, d) -> (b * h, blocks, 2 or 3 windows, d)."""
+        """(b, h, n, d) -> (b * h, blocks, 2 or 3 x window, d)."""
         x = F.pad(x, (0, 0, window, rest + after * window)).flatten(0, 1)
         return x.unfold(1, (2 + after) * window, window).transpose(-2, -1)
 
@@ -53,7 +53,7 @@ def attend_nearby(
     if mask is not None:
         keys = F.pad(mask[:, 0, 0], (window, rest + after * window)).unfold(1, (2 + after) * window, window)
         near = (near & keys[:, :, None, :]).repeat_interleave(h, dim=0)
-    near = near | ~near.any(dim=-1, keepdim=True)  # the softmax of nothing is not a number
+    near = near | ~near.any(dim=-1, keepdim=True)  # without any key, the softmax would be NaN
     q = F.pad(q, (0, 0, 0, rest)).flatten(0, 1).unflatten(1, (blocks, window))
     y = F.scaled_dot_product_attention(q, cut(k), cut(v), near, dropout, scale=scale)
     return y.flatten(1, 2)[:, :n].unflatten(0, (b, h))
@@ -67,10 +67,10 @@ def window_mask(
     device: torch.device | None = None,
     valid: Tensor | None = None,
 ) -> Tensor:
-    """(t, s): the queries are the last t of s positions, and each attends to keys less than `window` away.
+    """A mask (t, s) for queries at the last t of s positions: each attends to the keys less than `window` away.
 
-    causal: to none that follow it. valid (b, 1, 1, s): not to padding either, so that the mask is (b, 1, t, s); every
-    query attends to itself all the same, for the softmax of nothing is not a number.
+    causal: also mask the keys after a query. valid (b, 1, 1, s): False at padding, which is then masked, too; the mask
+    becomes (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)
@@ -88,7 +88,7 @@ class RestrictedAttention(MultiHeadAttention):
         self.window = config.window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s) of the keys, or causal -> (b, h, t, d_v)."""
+        """Attend in the window: q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s), or causal -> (b, h, t, d_v)."""
         t, s = q.size(2), k.size(2)
         if t < s:  # a step of decoding: the keys before the window are not needed
             s = min(s, t + self.window - 1)
@@ -102,7 +102,7 @@ class RestrictedAttention(MultiHeadAttention):
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """The attention that model.attention names; self-attention is restricted to model.window, if that is set."""
+    """Make the attention that model.attention names; self-attention is restricted to model.window, unless this is 0."""
     restricted = to_self and config.window > 0
     if config.attention == "additive":
         additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)

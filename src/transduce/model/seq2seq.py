@@ -1,4 +1,4 @@
-"""The interface of every translation model: batches of sentences, and operations on its memory and state.
+"""The interface of every translation model, batches of sentences, and operations on memory and state.
 
 A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows; the k rows of a
 sentence are adjacent. Memory is stored once per sentence, state once per row.
@@ -16,27 +16,27 @@ from torch import Tensor, nn
 from transduce.config.schema import BOS, EOS, PAD
 
 Ids = Sequence[int] | np.ndarray  # token ids of one sentence, without BOS and EOS
-State = Any  # nested tuples and lists of tensors whose first dimension is the row; None: empty
+State = Any  # nested tuples and lists of tensors whose first dimension is the row; None: no tokens yet
 
 
 class Memory(NamedTuple):
-    """The encoded source, as the decoder layers attend to it."""
+    """The encoded source: keys and values for the decoder's attention."""
 
-    keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one for all: (b, h, s, d_k), (b, h, s, d_v)
-    mask: Tensor  # (b, 1, 1, s), True: not padding
+    keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v)
+    mask: Tensor  # (b, 1, 1, s), False at padding
 
 
 class Seq2Seq(nn.Module):
-    """p(tgt | src), one token at a time.
+    """A model of p(tgt | src) that predicts one token at a time.
 
-    `decode` is the only path through the decoder. Training calls it once with the whole target and no state; search
-    calls it token by token, with the state that it returned before.
+    `decode` is the only path through the decoder. Training calls it once with the whole target and no state. A search
+    calls it once per token, with the state that the previous call returned.
     """
 
     max_positions: int | None = None  # maximum length of source and target; None: no limit
 
     def encode(self, src: Tensor) -> Any:
-        """src (b, s) -> memory."""
+        """Encode src (b, s) as the memory that `decode` reads."""
         raise NotImplementedError
 
     def decode(self, tgt: Tensor, memory: Any, state: State = None) -> tuple[Tensor, State]:
@@ -44,13 +44,13 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """(b, s), (b, t) -> logits (b, t, v)."""
+        """src (b, s), tgt (b, t) -> logits (b, t, v)."""
         logits, _ = self.decode(tgt, self.encode(src))
         return logits
 
 
 def select(tree: Any, index: Tensor) -> Any:
-    """Select rows of every tensor in a state, or sentences of a memory."""
+    """Select rows of every tensor in a state, or sentences of every tensor in a memory."""
     if tree is None:
         return None
     if isinstance(tree, Tensor):
@@ -67,21 +67,20 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class Batch(NamedTuple):
-    """Sentence pairs: the decoder reads tgt_in and learns to predict tgt_out."""
+    """A batch of sentence pairs: the decoder reads tgt_in and learns to predict tgt_out."""
 
     src: Tensor  # (b, s), EOS last
     tgt_in: Tensor  # (b, t), BOS first
     tgt_out: Tensor  # (b, t), EOS last
-    num_tokens: int  # of tgt_out, without padding, with EOS: what losses are divided by
+    num_tokens: int  # in tgt_out, EOS counted, padding not; losses are divided by this number
 
     def to(self, device: torch.device) -> "Batch":
-        """Copy the batch to a device."""
         src, tgt_in, tgt_out = (tensor.to(device, non_blocking=True) for tensor in self[:3])
         return Batch(src, tgt_in, tgt_out, self.num_tokens)
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
-    """Rows of ids -> (b, longest): each row between `before` and `after`, padded with PAD."""
+    """Put the ids `before` and `after` around each row, and pad all rows with PAD to the longest: (b, longest)."""
     extra = len(before) + len(after)
     padded = np.full((len(rows), max(map(len, rows)) + extra), PAD, dtype=np.int64)
     for line, row in zip(padded, rows, strict=True):
@@ -90,11 +89,11 @@ def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int]
 
 
 def source_tensor(sources: Sequence[Ids]) -> Tensor:
-    """Source ids as the encoder reads them: (b, s), EOS last."""
+    """The padded source ids (b, s) for the encoder, with EOS after each sentence."""
     return pad(sources, after=[EOS])
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """A training batch of the source and target ids of the same sentences."""
+    """Make a training batch from the source and target ids of sentence pairs."""
     num_tokens = sum(map(len, targets)) + len(targets)
     return Batch(source_tensor(sources), pad(targets, before=[BOS]), pad(targets, after=[EOS]), num_tokens)

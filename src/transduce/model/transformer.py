@@ -1,4 +1,4 @@
-"""The Transformer (figure 1 of the paper), with its layers (sections 3.1 and 3.3).
+"""The Transformer (figure 1 of the paper) and its layers (sections 3.1 and 3.3).
 
 b = sentences, r = rows (hypotheses), h = heads, s = source positions, t = target positions, v = vocabulary.
 """
@@ -17,12 +17,12 @@ from transduce.model.embedding import Dropout, Embedding, make_positions
 from transduce.model.restricted import make_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
-EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer of model.experts, imported if used
+EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer if model.experts is set; imported if used
 ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class Residual(nn.Module):
-    """x + dropout(sublayer(x)), normalised after the sum ("post", the paper) or before ("pre")."""
+    """x + dropout(sublayer(x)), with layer norm of the sum ("post", the paper) or of the sublayer's input ("pre")."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -38,7 +38,7 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, the same at every position (section 3.3)."""
+    """The feed-forward layer max(0, x W1 + b1) W2 + b2, with the same weights at every position (section 3.3)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """The feed-forward layer of layer number `layer`, from 0: the paper's, or experts in model.expert_layers."""
+    """Make the feed-forward part of layer number `layer`, from 0: experts where `config` asks for them, else dense."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts
@@ -60,7 +60,7 @@ def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward: left half of figure 1."""
+    """An encoder layer (left half of figure 1): self-attention, then feed-forward."""
 
     def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
@@ -75,7 +75,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the source, feed-forward: right half of figure 1."""
+    """A decoder layer (right half of figure 1): causal self-attention, attention to the source, feed-forward."""
 
     def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and the keys and values up to here; `past`: those before x."""
+        """x (r, t, d_model) -> the same shape, and all keys and values so far; past: the keys and values before x."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class DecoderLayer(nn.Module):
 
 
 class Transformer(Seq2Seq):
-    """State: per decoder layer, the keys and values (r, h, t, d) of the tokens decoded so far."""
+    """The Transformer. State: for each decoder layer, the keys and values (r, h, t, d) of the tokens decoded so far."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -117,7 +117,7 @@ class Transformer(Seq2Seq):
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.num_decoder_layers))
-        # Pre-norm leaves the last sum unnormalised; the paper's post-norm needs no final norm.
+        # With pre-norm the last sum is not normalised yet; the paper's post-norm needs no final norm.
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()

@@ -1,7 +1,7 @@
-"""Linear layers in 8 bits, put into a loaded model: for our own search of any family on a CPU.
+"""The engine int8: our own search on a CPU, with linear layers in 8 bits, for all model families.
 
-Weights are rounded once, with a scale for every output channel. Activations are rounded as they come, with a scale for
-every row, so that the rest of a batch changes nothing. Sums are exact, in 32 bits.
+Weights are rounded once, with a scale for each output channel. Activations are rounded during the search, with a scale
+for each row, so a row's result does not depend on the rest of its batch. Sums are exact, in 32 bits.
 """
 
 import time
@@ -18,12 +18,12 @@ from transduce.model.embedding import Embedding
 from transduce.model.seq2seq import Seq2Seq
 
 MAX_INT8 = 127
-TRIAL_ROWS, TRIAL_SIDE = 128, 512  # of the products by which speed is compared
+TRIAL_ROWS, TRIAL_SIDE = 128, 512  # sizes of the products whose speed is measured
 TRIALS = 10
 
 
 class Int8Linear(nn.Module):
-    """x (…, d) -> x weight^T + bias (…, out)."""
+    """A linear layer with 8-bit weights: x (…, d) -> x weight^T + bias (…, out)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
@@ -41,7 +41,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8Embedding(Embedding):
-    """An embedding whose product with all tokens is in 8 bits."""
+    """An embedding that computes logits with 8-bit products."""
 
     def __init__(self, embedding: Embedding):
         super().__init__(*embedding.weight.shape)
@@ -54,16 +54,16 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Our own search with products in 8 bits."""
+    """Open our own search with 8-bit products, if the device is a CPU on which these are faster."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
-        return Refusal("this processor is no faster with 8 bits than with 32")
+        return Refusal("8-bit products are no faster than 32-bit products on this processor")
     return open_torch(model._replace(device="cpu"), name="torch, int8", transform=quantise)
 
 
 def quantise(model: Seq2Seq) -> Seq2Seq:
-    """Replace all linear layers of the model by ones in 8 bits, which can't be trained."""
+    """Replace all linear layers of a model by 8-bit layers, which can't be trained."""
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Linear) and child.in_features > 1:  # with 1, torch 2.13 returns garbage
@@ -75,7 +75,7 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
 
 @torch.inference_mode()
 def is_faster() -> bool:
-    """Whether products are faster in 8 bits than in 32, with this processor and this torch."""
+    """Measure whether products in 8 bits are faster than in 32, with this processor and this version of torch."""
     x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
     product = Int8Linear(weight, None)
     seconds: list[tuple[float, float]] = []
@@ -84,7 +84,7 @@ def is_faster() -> bool:
     try:
         for _ in range(TRIALS):
             seconds.append((_seconds(lambda: product(x.clone())), _seconds(lambda: F.linear(x.clone(), weight))))
-    except (AttributeError, RuntimeError):  # no such product
+    except (AttributeError, RuntimeError):  # torch has no 8-bit product on this machine
         return False
     finally:
         torch.set_num_threads(threads)
@@ -93,7 +93,6 @@ def is_faster() -> bool:
 
 
 def _seconds(run: Callable[[], Tensor]) -> float:
-    """The processor time of this thread."""
     began = time.thread_time()
     run()
     return time.thread_time() - began

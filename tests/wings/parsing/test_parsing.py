@@ -174,7 +174,7 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     for command in (["translate", place / "model", "--input"], ["evaluate", place / "model", tmp_path / "one"]):
         (tmp_path / "one").write_text("a\n")
         status, _, said = run(capsys, *command, tmp_path / "one")
-        assert status == 2 and "was trained on trees. Use `transduce parse`" in said
+        assert status == 2 and "model is a parser. Use `transduce parse`" in said
     write_texts(tmp_path, "train", 60, 1)
     pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
     train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")

@@ -1,1 +1,1 @@
-"""CTranslate2 as an engine: convert a model, compare it with our own search, keep it in a cache."""
+"""CTranslate2 as an engine: conversion of a model, comparison with our own search, and a cache of engines."""

@@ -1,4 +1,4 @@
-"""Build an engine of CTranslate2: convert the model, compare it with our own search, and keep it in the cache."""
+"""Build a CTranslate2 engine in the cache: convert a model, and compare its translations with our own search's."""
 
 import contextlib
 import math
@@ -32,43 +32,40 @@ from transduce.wings.formats import refuse_config
 from transduce.wings.phrasebook.examples import held_out
 
 CHECK_SENTENCES = 128
-TOLERANCE = 0.05  # how much lower our model may score its translations, on average (length-penalised nats)
+TOLERANCE = 0.05  # maximum of Check.worse (length-penalised nats)
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
-ABANDONED_SECONDS = 3600  # without a new file: the builder is presumed dead
+ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presumed dead
 
 
 class Check(NamedTuple):
     """How an engine's translations compare with those of our own search."""
 
-    compute_type: str  # "": none was exact enough
+    compute_type: str  # "": no type was accurate enough
     sentences: int
-    same: int  # with the same tokens
-    worse: float  # mean loss, as our model scores the translations; NaN without sentences
+    same: int  # sentences that both engines translate to the same tokens
+    worse: float  # mean difference of our model's scores, our search minus the engine; NaN without sentences
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build an engine in the cache, or for this once if it is required and the cache can't be written to.
-
-    Raises UserError or OSError for what goes wrong.
-    """
+    """Build and open an engine, for one run only if the cache is read-only; raises UserError or OSError on failure."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
-    with contextlib.ExitStack() as stack:  # an opened engine needs no files
+    with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
         if os.access(place.parent, os.W_OK):
-            log(f"Building a fast engine for {folder}, once; it is kept in {place}")
+            log(f"Building a fast engine for {folder}, which later runs load from {place}")
         elif not model.required:
             raise UserError(f"{place.parent} can't be written to")
         else:
-            log(f"{place.parent} can't be written to; the engine is built for this once.")
+            log(f"{place.parent} can't be written to; the engine is built for this run only.")
             place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "engine"
         compute_type = build_in_cache(folder, model.config, place, threads)
         return CTranslate2Engine(place, compute_type, model.config.model, threads) if compute_type else WORSE
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine in `place`, unless another process is first; returns its compute type, "" if there is none."""
+    """Build an engine in `place`, unless another process does; returns its compute type, "" if none is accurate."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:
@@ -80,7 +77,7 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write the first engine that is exact enough into the folder `out`, and its check."""
+    """Write the first engine that is accurate enough, and its check, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])
@@ -94,36 +91,36 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
                 write_shortlist(shortlist, out)
             engine = CTranslate2Engine(out, compute_type, config.model, threads)
             found = own.search(engine, sentences, 1)
-        except (RuntimeError, ValueError, EngineError) as error:  # this processor lacks the instructions
+        except (RuntimeError, ValueError, EngineError) as error:  # this processor can't compute in this type
             log(f"CTranslate2, {compute_type}: {error}")
             continue
         check = compare(own, sentences, expected, found)
         log(
             f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search; "
-            f"their scores are {check.worse:.4f} lower on average"
+            f"on average, our model's score of a translation is {check.worse:.4f} lower"
         )
         if check.worse <= TOLERANCE:
             check = check._replace(compute_type=compute_type)
             break
     else:
-        log("Our own search is used.")
-        for file in out.iterdir():  # never loaded
+        log("No conversion is accurate enough. Our own search is used.")
+        for file in out.iterdir():  # a rejected engine is never loaded
             file.unlink()
     (out / CHECK_FILE).write_text(to_json(check._asdict()), encoding="utf-8")
 
 
 def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortlist:
-    """Learn the shortlist from the data of the training; raises UserError if it is gone."""
+    """Learn the shortlist from the training data; raises UserError if the data is missing."""
     places = [folder / model_folder.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
     for place in places:
         if is_prepared([str(place)]):
-            log(f"Learning from {place} which pieces go with which")
+            log(f"Learning from {place} which target pieces translate a source piece")
             return learn(open_prepared(place).mixture, tokenizer.source_size, joint=tokenizer.joint)
-    raise UserError(f"decode.shortlist is learnt from the data of the training, and there is no {places[0]}")
+    raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 
 
 def _sentences(translator: Translator, texts: list[str]) -> Sentences:
-    """The sentences for which both engines have enough positions."""
+    """The sentences that are short enough for both engines."""
     sources = translator.tokenizer.encode_source(texts)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
@@ -131,7 +128,7 @@ def _sentences(translator: Translator, texts: list[str]) -> Sentences:
 
 
 def compare(own: Translator, sentences: Sentences, expected: NBestLists, found: NBestLists) -> Check:
-    """Compare the best hypotheses of another engine, `found`, with those of our own search, by our model's scores."""
+    """Compare another engine's best hypotheses (`found`) with our own search's (`expected`), by our model's scores."""
     scores, rows = [], []
     for n_best_lists in (expected, found):
         tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in n_best_lists]

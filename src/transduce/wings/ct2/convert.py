@@ -1,7 +1,7 @@
 """Convert a Transformer to the format of CTranslate2, an engine for CPUs (extra `fast`).
 
-In our own engine the pieces of the vocabularies are ids as text, so that no piece can be taken for another. An export
-for other programs, which tokenise with SentencePiece, has the real pieces.
+The vocabularies of our own engine contain ids as text instead of pieces, so that no two entries can be equal. An export
+for other programs, which tokenise with SentencePiece, contains the real pieces.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predict
 
 
 class Pieces(NamedTuple):
-    """The vocabularies by id."""
+    """The pieces of both vocabularies, in the order of their ids."""
 
     source: list[str]
     target: list[str]
@@ -37,10 +37,10 @@ def convert(
     *,
     pieces: Pieces | None = None,
 ) -> None:
-    """Write the model into a folder; compute_type: one of CTranslate2's, such as "int8" or "float32".
+    """Write a model to a folder in CTranslate2's format; compute_type: such as "int8" or "float32".
 
-    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: for an export; then CTranslate2 adds
-    EOS to a source itself, and never predicts PAD, BOS or UNK.
+    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: the vocabularies of an export, in
+    which CTranslate2 itself adds EOS to a source, and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -51,7 +51,7 @@ def convert(
         pre_norm=config.norm == "pre",
         activation=common_spec.Activation[ACTIVATIONS[config.activation]],
         alignment_layer=alignment_layer,
-        alignment_heads=config.num_heads,  # CTranslate2 returns their mean
+        alignment_heads=config.num_heads,  # CTranslate2 returns the mean of these heads
     )
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
@@ -81,9 +81,9 @@ def convert(
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist beside a converted model whose pieces are ids; the search uses it with `use_vmap`.
+    """Write a shortlist next to a converted model whose pieces are ids; searches with `use_vmap` use the shortlist.
 
-    CTranslate2 adds BOS, EOS and UNK. PAD must be in the list, because the search forbids it by its position there.
+    CTranslate2 adds BOS, EOS and UNK. PAD must be in the list, because the search forbids PAD by its index in the list.
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
@@ -91,7 +91,7 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
-    """The bias of the logits (v,); forbid: PAD, BOS and UNK are never predicted."""
+    """The bias of the logits (v,); forbid: make sure that PAD, BOS and UNK are never predicted."""
     weight = model.embedding.weight
     bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
     if forbid:

@@ -1,10 +1,10 @@
-"""CTranslate2 on a CPU: Transformers, several times as fast as our own search (extra `fast`).
+"""The engine ctranslate2: Transformers on a CPU, several times as fast as our own search (extra `fast`).
 
-An engine is built at its first use (see `build.py`), kept in a cache, and opened from there without torch:
+An engine is built at its first use (see `build.py`), cached, and then opened from the cache without torch:
 
     $XDG_CACHE_HOME/transduce/engines/<digest>/    model.bin  config.json  …  check.json  manifest.json
 
-The digest includes that of the model's manifest, so that another model never finds it. The model folder is not written.
+The digest depends on the model's manifest, so no other model uses this engine. The model folder is not changed.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ from transduce.system.profiling import phase
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
-PATIENCE = 1.25  # a search ends with so many beams of complete hypotheses: 99 of 100 translations are ours; with 1, 98
-CHECK_FILE = "check.json"  # beside a converted model: how it compares with our own search
-CACHE_FORMAT = 2  # engines of another format are built again
+PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
+CHECK_FILE = "check.json"  # in the folder of a converted model: its comparison with our own search
+CACHE_FORMAT = 2  # engines in another format are rebuilt
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
-SHORTLIST_FILE = "vmap.txt"  # CTranslate2's name for the pieces that a search may choose from
-BUILD = "transduce.wings.ct2.build:build_and_open"  # loaded when an engine is built, for it needs torch
-WORSE = Refusal("what it translates is worse than what our own search finds")
-Pieces = tuple[str, ...]  # ids, as CTranslate2 has them
+SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
+BUILD = "transduce.wings.ct2.build:build_and_open"  # imported only to build an engine, because it needs torch
+WORSE = Refusal("its translations are worse than those of our own search")
+Pieces = tuple[str, ...]  # ids as text
 
 
 class EngineError(UserError):
@@ -47,10 +47,7 @@ class EngineError(UserError):
 
 
 def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
-    """The engine of a model: from the cache, or built now.
-
-    If the user has named this engine, it is built even where it can't be kept.
-    """
+    """Open the engine of a model from the cache, after building it if necessary."""
     if len(model.folders) > 1:
         return Refusal("it is for one model, not an ensemble")
     [folder] = model.folders
@@ -59,7 +56,7 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     if not (folder / MANIFEST).exists():
         return Refusal(f"the training of {folder} is not finished")
     if model.device is not None and str(model.device) != "cpu":
-        return Refusal("it is for CPUs here")
+        return Refusal("it runs on CPUs only")
     try:
         if model.device is None and not model.required and has_gpu():
             return Refusal("our own search uses the GPU")
@@ -74,12 +71,12 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     except (ImportError, OSError, UserError) as error:
         refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
     if not model.required:
-        log(f"There is no fast engine, {refusal.reason}")
+        log(f"The fast engine is not used: {refusal.reason}")
     return refusal
 
 
 def cached(folder: Path, *, shortlist: bool) -> Path:
-    """The folder of a model's engine in the cache; raises UserError if the system knows no home for it."""
+    """The folder of a model's engine in the cache; raises UserError if there is no home folder for the cache."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
     except RuntimeError as error:
@@ -89,19 +86,19 @@ def cached(folder: Path, *, shortlist: bool) -> Path:
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The compute type of a cached engine, "" if none was exact enough; deletes a damaged engine and returns None."""
+    """The compute type of a cached engine, "" if none was accurate, None if missing; a damaged engine is deleted."""
     try:
         if place.exists():
             verify(place, hashes=True)
             return str(json.loads((place / CHECK_FILE).read_text(encoding="utf-8"))["compute_type"])
     except (UserError, OSError, LookupError, TypeError, ValueError):
-        with contextlib.suppress(OSError):  # other processes may be doing the same
+        with contextlib.suppress(OSError):  # another process may be deleting the engine
             shutil.rmtree(place.rename(place.with_name(f".{place.name}.damaged-{os.getpid()}")))
     return None
 
 
 def max_positions(config: ModelConfig) -> int:
-    """The longest sequence that a converted model supports, EOS counted."""
+    """The maximum length of sequences for a converted model, EOS counted."""
     return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
@@ -113,13 +110,10 @@ def has_gpu() -> bool:
 
 
 class CTranslate2Engine:
-    """A converted model (see `convert.py`). It imports no torch, so a single line starts fast."""
+    """The engine of a converted model (see `convert.py`), which starts fast because it does not import torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
-        """config: of the converted model; threads: so many requests are searched at a time, each by one thread.
-
-        Raises EngineError if this machine can't compute in this type.
-        """
+        """Opens a converted model; threads: requests searched in parallel. Raises EngineError on an unsuitable CPU."""
         import ctranslate2
 
         use_wide_registers()
@@ -137,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Small requests, larger for wide models: products are fast with few rows, and all threads stay busy."""
+        """Source tokens per request: few, which keeps all threads busy and is fast enough; more in wide models."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """CTranslate2 ends a beam by another rule than ours; its hypotheses are ranked by our score."""
+        """Search the requests; CTranslate2 has another stopping rule than ours, but we rank hypotheses by our score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -152,7 +146,6 @@ class CTranslate2Engine:
             yield n_best_lists
 
     def _start(self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig) -> list[Any]:
-        """Start a search, which runs in other threads."""
         jobs: list[Any] = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             beam_size=config.beam_size,
@@ -170,10 +163,9 @@ class CTranslate2Engine:
         return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """Wait for the results of a request.
+        """Wait for the results of a request, and search a sentence again if it reaches its own length limit.
 
-        Its search runs to the largest limit of its sentences. Beyond its own limit, a sentence may have lost hypotheses
-        that had ended. So a sentence that reaches its limit is searched again with this limit.
+        The first search uses the largest limit of all sentences, so longer hypotheses may have displaced shorter ones.
         """
         results, largest = [job.result() for job in jobs], max(request.limits)
         reached: dict[int, list[int]] = {}
@@ -187,15 +179,15 @@ class CTranslate2Engine:
         return results
 
     def _rank(self, request: Request, results: list[Any], alpha: float, n_best: int) -> NBestLists:
-        """The best hypotheses by our score."""
-        log_probs: list[dict[Pieces, float]] = []  # of each sentence by its hypotheses
+        """The n_best hypotheses of each sentence by our score."""
+        log_probs: list[dict[Pieces, float]] = []  # for each sentence, by hypothesis
         cut: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                if len(pieces) < limit:  # CTranslate2 divides by length ^ alpha
+                if len(pieces) < limit:  # undoes CTranslate2's division by length ^ alpha
                     log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
-                else:  # made to end there, as in our own search
+                else:  # forced to end at the limit, as in our own search
                     cut[i, tuple(pieces[:limit])] = None
         if cut:
             scored = self.log_probs([request.sources[i] for i, _ in cut], [list(map(int, pieces)) for _, pieces in cut])
@@ -203,22 +195,18 @@ class CTranslate2Engine:
                 log_probs[i][pieces] = log_prob
         n_best_lists: NBestLists = []
         for each in log_probs:
-            # That of decoding.types.length_penalty, with the end counted.
+            # The penalty is that of decoding.types.length_penalty, with EOS counted.
             scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in each.items()}
             best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
             n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
         return n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """By forced decoding, as one batch."""
         results = self._translator.score_batch(_pieces(sources, [EOS]), _pieces(targets), max_input_length=0)
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """By forced decoding, of the layer that the conversion chose.
-
-        The attention that a search with a beam returns (4.8) has a wrong first row.
-        """
+        """Compute attention by forced decoding, since beam search returns a wrong first row (CTranslate2 4.8)."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             _pieces(targets),

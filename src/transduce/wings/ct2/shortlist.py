@@ -1,6 +1,6 @@
-"""Which target pieces a source piece is translated to, learnt from a corpus by counting (IBM model 1).
+"""Learn which target pieces translate a source piece, from a corpus by IBM model 1.
 
-A search that chooses only from these pieces need not multiply with the whole vocabulary at every step.
+A search that is limited to these pieces need not compute logits for the whole vocabulary at every step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,36 +12,33 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
 
-MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to look at, in all and at a time
-ENOUGH_OCCURRENCES = 200  # of a source piece: later pairs are not needed for it
-MAX_SIDE_TOKENS = 100  # longer pairs are skipped, because every source token meets every target token
-MAX_MEETINGS = 12_000_000  # of a source token and a target token, each about 50 bytes
-ROUNDS = 4  # of expectation and maximisation
-MAX_CANDIDATES, MIN_PROBABILITY = 100, 0.0003  # of the target pieces for a source piece
+MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to read, in total and at a time
+ENOUGH_OCCURRENCES = 200  # of a source piece, after which no more pairs are read for it
+MAX_SIDE_TOKENS = 100  # pairs with a longer side are skipped: each source token meets each target token of its pair
+MAX_MEETINGS = 12_000_000  # of a source token with a target token; a meeting takes about 50 bytes
+ROUNDS = 4  # of expectation maximisation
+MAX_CANDIDATES, MIN_PROBABILITY = 100, 0.0003  # of target pieces for each source piece
 COMMON_PIECES = 500  # the most frequent target pieces, which are always allowed
-NULL_WORD = 0  # the source of target words without a source; here source pieces are numbered from 1
+NULL_WORD = 0  # stands for the missing source of some target words; source pieces are numbered from 1 in this file
 Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """The target pieces that a search may choose from: `common`, and those of the pieces of the source."""
+    """The target pieces that a search may use: `common`, and the entries of `pieces` for the pieces of its source."""
 
     common: list[int]
-    pieces: list[list[int]]  # by source piece
+    pieces: list[list[int]]  # target pieces by source piece
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """Learn from as many pairs as the pieces need; joint: a source piece may be copied.
-
-    Raises UserError if there are no pairs.
-    """
+    """Learn a shortlist from a sample of pairs; joint: source pieces may be copied. Raises UserError without pairs."""
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
-            f"decode.shortlist is learnt from pairs of at most {MAX_SIDE_TOKENS} tokens a side, and there are none. "
-            "Leave it out."
+            f"decode.shortlist is learnt from pairs of at most {MAX_SIDE_TOKENS} tokens per side, but the corpus has "
+            "none. Don't set this option."
         )
-    # Every source token beside every target token of its pair; words: the number of the target token.
+    # All meetings of a source token and a target token; words: the number of the target token in the corpus.
     sources, targets, words = _meetings(pairs)
     size = int(targets.max()) + 1
     kinds, kind = np.unique(sources.astype(np.int64) * size + targets, return_inverse=True)
@@ -63,7 +60,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Pairs with a source piece that was not seen often enough, from blocks all over the corpus."""
+    """Yield pairs from random blocks of the corpus that have a source piece which earlier pairs contain too rarely."""
     seen, meetings = np.zeros(source_size, np.int64), 0
     blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
         : MAX_READ_PAIRS // READ_BLOCK_PAIRS
@@ -85,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """The columns (meetings,): source token, target token, number of the target token in the corpus."""
+    """The columns (meetings,) of all meetings: source token, target token, number of the target token in the corpus."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

@@ -1,1 +1,1 @@
-"""Model families that the paper compares with, additive attention and layers of experts; registries name them."""
+"""Additive attention, expert layers, and the model families that the paper compares with; imported only when used."""

@@ -12,14 +12,14 @@ from transduce.model.restricted import RestrictedAttention
 
 
 class Additive(nn.Module):
-    """v tanh(q + k), with a vector v for each head."""
+    """Scores v tanh(q + k), with a trained vector v for each head."""
 
     def __init__(self, num_heads: int, d_k: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_heads, d_k))
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Xavier's uniform initialisation."""
+        """Draw the vectors by Xavier's uniform initialisation."""
         nn.init.xavier_uniform_(self.weight, generator=generator)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class Additive(nn.Module):
 
 
 class AdditiveAttention(MultiHeadAttention):
-    """Heads with additive scores instead of dot products."""
+    """Multi-head attention with additive scores instead of dot products."""
 
     fused = False
 
@@ -44,4 +44,4 @@ class AdditiveAttention(MultiHeadAttention):
 
 
 class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
-    """Additive scores of the keys less than `model.window` positions away."""
+    """Additive self-attention to the keys less than `model.window` positions away."""

@@ -21,7 +21,7 @@ DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
 
 
 class Block(nn.Module):
-    """x + W3 relu(conv(relu(W1 relu(x)))), normalised before each relu (figure 3 of the paper)."""
+    """x + W3 relu(conv(relu(W1 relu(x)))), with layer norm before each relu (figure 3 of ByteNet)."""
 
     def __init__(self, config: ModelConfig, dilation: int):
         super().__init__()
@@ -33,7 +33,7 @@ class Block(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Variance 2 / inputs, as a ReLU needs it."""
+        """Draw the convolution's weights with variance 2 / inputs, which suits a ReLU."""
         draw_convolution(self.conv, 2, generator)
 
     def before(self, x: Tensor) -> Tensor:
@@ -47,9 +47,9 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """Memory: the stretched source (b, u, d_model), zeros after the end of each sentence.
+    """The ByteNet model. Memory: the stretched source (b, u, d_model), zero after the end of each sentence.
 
-    State: the next position (r,), and per decoder block the last `span` inputs of its convolution.
+    State: the next position (r,), and for each decoder block, the last `span` inputs of its convolution.
     """
 
     def __init__(self, config: ModelConfig):
@@ -66,9 +66,9 @@ class ByteNet(Seq2Seq):
         self.leave = nn.Linear(config.d_model, config.d_model)
 
     def encode(self, src: Tensor) -> Tensor:
-        """src (b, s) -> the encoded source, stretched (b, u, d_model)."""
+        """src (b, s) -> the stretched encoded source (b, u, d_model)."""
         mask = src != PAD
-        # Stretched by 6/5 in whole numbers: rounding errors would make the length depend on the batch.
+        # Stretched by 6/5 with integer arithmetic: floating-point errors would make lengths depend on the batch.
         lengths, longest = (mask.sum(1) * 6 + 4) // 5, (src.size(1) * 6 + 4) // 5
         real = (torch.arange(longest, device=src.device) < lengths[:, None])[..., None]  # (b, u, 1)
         embed = self.source_embedding or self.embedding

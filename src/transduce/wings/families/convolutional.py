@@ -1,8 +1,8 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
-Unlike theirs, it has no weight normalisation, does not scale the encoder's gradient by the number of attentions, shares
-one matrix between embeddings and output, and has sinusoidal positions by default. Learned positions begin smaller than
-tokens, by sqrt(d_model).
+Differences from the original: there is no weight normalisation, the encoder's gradient is not scaled by the number of
+attention layers, embeddings and output share one matrix, and positions are sinusoidal by default. Learned positions are
+initially smaller than token vectors, by a factor of sqrt(d_model).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
 """
@@ -20,9 +20,9 @@ from transduce.model.embedding import Dropout, Embedding, make_positions
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
-ROOT_HALF = math.sqrt(0.5)  # a sum of two values times this has the variance of one
-# Initial deviation of embeddings (section 3.5 of ConvS2S). It makes dot products, which are not scaled, begin small and
-# attention even, as the factor sqrt(m) in SourceAttention assumes; otherwise activations explode.
+ROOT_HALF = math.sqrt(0.5)  # scales the sum of two values to the variance of one value
+# Initial standard deviation of embeddings (section 3.5 of ConvS2S). It keeps the unscaled dot products small, so that
+# attention begins uniform, as the factor sqrt(m) in SourceAttention assumes; otherwise activations explode.
 DEVIATION = 0.1
 
 
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layers of a stack: model.convolutions, or `layers` of d_model channels."""
+    """The layer sizes of a stack: those of model.convolutions, or by default `layers` layers of d_model channels."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)
@@ -46,14 +46,14 @@ def shapes(config: ModelConfig, layers: int) -> list[Shape]:
 
 
 def draw_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
-    """Draw weights of variance gain / inputs, and zero biases."""
+    """Draw weights with variance gain / inputs, and set biases to zero."""
     nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
     if conv.bias is not None:
         nn.init.zeros_(conv.bias)
 
 
 class GatedConvolution(nn.Module):
-    """A gated linear unit over a window of positions; the caller pads it."""
+    """A convolution with gated linear units; the caller pads its input."""
 
     def __init__(self, shape: Shape, dropout: float):
         super().__init__()
@@ -63,7 +63,7 @@ class GatedConvolution(nn.Module):
         self.dropout = Dropout(dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Variance 4 / inputs, as a gated linear unit needs it (section 3.5 of ConvS2S)."""
+        """Draw weights with variance 4 / inputs, which suits gated linear units (section 3.5 of ConvS2S)."""
         draw_convolution(self.conv, 4, generator)
 
     def forward(self, window: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class GatedConvolution(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """Dot-product attention of a decoder layer; its values are the encoded source plus the embeddings."""
+    """A decoder layer's dot-product attention; its values are the encoded source plus the source's embeddings."""
 
     def __init__(self, d_model: int, channels: int):
         super().__init__()
@@ -89,7 +89,7 @@ class SourceAttention(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A convolution over the past, and attention over the source."""
+    """A decoder layer: a convolution over previous positions, and attention to the source."""
 
     def __init__(self, config: ModelConfig, shape: Shape):
         super().__init__()
@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """State: the next position (r,), and per layer the last kernel - 1 inputs (r, kernel - 1, c)."""
+    """The ConvS2S model. State: the next position (r,), and per decoder layer its last inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -123,7 +123,7 @@ class Convolutional(Seq2Seq):
         x = self.source_enter(embedded)
         for module in self.encoder:
             layer = cast(GatedConvolution, module)
-            x = x * mask[..., None]  # or windows at the end would see padding
+            x = x * mask[..., None]  # otherwise, windows at the end would include padding
             left = (layer.kernel - 1) // 2
             y = layer(F.pad(x, (0, 0, left, layer.kernel - 1 - left)))
             x = (y + layer.shortcut(x)) * ROOT_HALF

@@ -1,6 +1,6 @@
-"""A mixture of experts: several feed-forward layers, of which a token uses a few (Shazeer et al., 2017).
+"""A mixture of experts: several feed-forward layers, of which each token uses a few (Shazeer et al., 2017).
 
-n = tokens, e = experts, k = experts of a token.
+n = tokens, e = experts, k = experts per token.
 """
 
 import torch
@@ -14,8 +14,8 @@ from transduce.model.transformer import FeedForward
 class Experts(nn.Module):
     """The sum of the outputs of a token's k best experts, weighted by the softmax of their gates.
 
-    Experts have no capacity limit: no token is dropped, and a sentence's result does not depend on its batch. Unlike
-    those of Shazeer et al., the gates have no noise; `training.update.balance_loss` spreads the tokens.
+    Experts have no capacity limit, so no token is dropped and a sentence's result does not depend on its batch. Unlike
+    in Shazeer et al., gates have no noise; `training.update.balance_loss` balances the load of the experts.
     """
 
     def __init__(self, config: ModelConfig):
@@ -41,5 +41,5 @@ class Experts(nn.Module):
             expert(part) for expert, part in zip(self.experts, tokens[rows].split(counts), strict=True) if len(part)
         ]
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
-        back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), the k of a token adjacent
+        back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), a token's k rows adjacent
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)

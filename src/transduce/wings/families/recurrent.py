@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015), deep as GNMT (Wu et al., 2016).
+"""Deep recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015; GNMT: Wu et al., 2016).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = channels of the encoded source.
 """
@@ -18,14 +18,14 @@ from transduce.wings.families.additive import Additive
 
 FIRST_RESIDUAL_LAYER = 2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
 
-Hidden = tuple[Tensor, ...]  # each (r, d_model): of an LSTM its output and its cell, of a GRU its output
+Hidden = tuple[Tensor, ...]  # tensors (r, d_model): an LSTM's output and cell state, or a GRU's output
 
 
 class Gates(nn.RNNBase):
     """A recurrent layer of PyTorch that draws its initial weights gate by gate."""
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Xavier's for each gate; an LSTM begins by remembering (forget gates of 1; Jozefowicz et al., 2015)."""
+        """Draw each gate by Xavier's initialisation; an LSTM's forget biases are 1 (Jozefowicz et al., 2015)."""
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 for gate in weight.detach().split(self.hidden_size):
@@ -48,10 +48,7 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence, in float32 where autocast would fail.
-
-    Under autocast, CUDA would choose float16, and a CPU without bfloat16 instructions has no LSTM at all.
-    """
+    """Apply `rnn` to a tensor or packed sequence, in float32 where autocast would fail or, on CUDA, use float16."""
     if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
@@ -60,7 +57,7 @@ def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
 
 
 class RecurrentLayer(nn.Module):
-    """An LSTM or a GRU."""
+    """A recurrent layer with the cell that model.cell names."""
 
     def __init__(self, config: ModelConfig, inputs: int):
         super().__init__()
@@ -77,7 +74,7 @@ class RecurrentLayer(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """One head over the source, whose values are the encoded source itself."""
+    """Attention to the source with a single head; its values are the encoded source itself."""
 
     def __init__(self, config: ModelConfig, width: int):
         super().__init__()
@@ -97,14 +94,13 @@ class SourceAttention(nn.Module):
 
 
 class Recurrent(Seq2Seq):
-    """An encoder whose first layer is bidirectional, and a decoder with input feeding; residual from the third layer.
+    """An encoder with a bidirectional first layer, and a decoder with input feeding; residual from the third layer on.
 
-    The first layer of the decoder reads the last token and the last context. Its output is the query of the next
-    context, which the layers above read as well. State: the hidden state of every decoder layer, and the context
-    (r, w).
+    The first decoder layer reads the last token and the last context. Its output is the query for the next context,
+    which the higher layers read. The query is thus the state after reading the token, as in Luong et al. and later
+    versions of GNMT; Bahdanau et al. use the state before reading it. Embeddings and output share a matrix.
 
-    The query is the state after reading the token, as in Luong et al. and later versions of GNMT; in Bahdanau et al.
-    it is the state before. Embeddings and output share a matrix.
+    State: the hidden state of every decoder layer, and the context (r, w).
     """
 
     def __init__(self, config: ModelConfig):
@@ -119,7 +115,7 @@ class Recurrent(Seq2Seq):
         )
         self.source_attention = SourceAttention(config, width)
         self.decoder = nn.ModuleList(RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers))
-        # With a single layer, no layer has read the context before the next token is predicted.
+        # With a single layer, `combine` must add the context, because there are no higher layers to read it.
         self.combine = nn.Identity() if above else nn.Linear(d + width, d)
         self.dropout = Dropout(config.dropout)
 
