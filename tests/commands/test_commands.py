@@ -216,7 +216,7 @@ def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
     *phases, whole = (seconds := profile_of(said)).values()
     assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(seconds)
     assert sum(phases) == pytest.approx(whole, abs=0.1)
-    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP each: .* large float32 products", said)
+    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP per token: .* large float32 matrix products", said)
 
 
 # -- distill ----------------------------------------------------------------------------------------------
@@ -678,9 +678,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
-    "train train.tsv --out x": "train.tsv is not a recipe (.toml); name the files of a corpus after --train.",
+    "train train.tsv --out x": "train.tsv is not a recipe, a file NAME.toml. Name corpus files after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is a recipe among the files of the corpus. Name",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
@@ -722,7 +722,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
-    "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
+    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files of translations. Give",
     "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
@@ -735,7 +735,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "average one --last 2": "average needs --out",
     "average one --out two": "two exists already; give another folder with --out.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",
-    "average one --out x --last 9": "one has 3 regular checkpoints, not 9; give --last 3 or less.",
+    "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last.",
     "average data --out x": "data is not a model folder",
     "info none": "There is no model folder none",
     "info one two": "Unexpected argument two",

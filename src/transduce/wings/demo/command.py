@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from transduce.wings.phrasebook.examples import Example
 
 MAX_SHOWN_SENTENCES = 8
-TRAINING_SECONDS = 140  # of updates, if the machine is fast enough
-MIN_UPDATES = 2000  # they reach 92.0 BLEU; 1,600 reach 88.2
+TRAINING_SECONDS = 140  # of updates, on a machine that makes MIN_UPDATES in this time
+MIN_UPDATES = 2000  # 2,000 updates reach 92.0 BLEU; 1,600 reach 88.2
 PACE = (  # options of the recipe that change with the number of updates
     "train.steps",
     "train.warmup",
@@ -38,9 +38,9 @@ PACE = (  # options of the recipe that change with the number of updates
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
-    """Train a small English-German model on generated sentences, evaluate it and write a report, in minutes.
+    """Train a small English-German model on generated sentences in minutes, evaluate it and write a report.
 
-    The test sentences have combinations of words that no training sentence has.
+    The test sentences contain combinations of words that no training sentence contains.
 
     Args:
         out: The folder to write: the text, the model and report.html.
@@ -55,8 +55,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
-    log("Generated English and German sentences. The test sentences have combinations of words that are not in the")
-    log("training sentences, so memorising does not help.")
+    log("The English and German sentences are generated. No training sentence has the test's combinations of words.")
     text.mkdir(parents=True, exist_ok=True)
     for part, names in files.items():
         _write(names, examples(part))
@@ -77,9 +76,9 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The recipe's options of PACE, for as many updates of `seconds` as fit into TRAINING_SECONDS.
+    """The options of PACE for the number of updates, each of `seconds`, that fit into TRAINING_SECONDS.
 
-    At least MIN_UPDATES, and no more than in the recipe. The peak of the learning rate stays the same.
+    The number is at least MIN_UPDATES and at most that of the recipe. The peak of the learning rate stays the same.
     """
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
@@ -93,7 +92,6 @@ def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _write(files: Sequence[str], examples: "Iterable[Example]") -> None:
-    """Write a line-aligned file per language."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -109,7 +107,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Purposes and commands, which also work if transduce is not on the PATH."""
+    """Commands to try next, each after its purpose; they work even if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
@@ -126,7 +124,7 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """Write the report: scores, facts, learning curve, sentences, and attention and search of one of them."""
+    """Write the report: scores, facts, learning curve, and example sentences, the first with attention and search."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve
@@ -142,8 +140,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer, trained from scratch on this machine and tested on combinations of words that are "
-            "not in its training sentences.",
+            summary="A Transformer trained on this machine, and tested on combinations of words not in its training.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),
