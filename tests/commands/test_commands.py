@@ -271,7 +271,7 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     with (tmp_path / ".data.translations.jsonl").open("ab") as file:
         file.write(b'{"torn')
     others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
-    with pytest.raises(UserError, match="another model, engine or other options"):
+    with pytest.raises(UserError, match="another model, engine or options"):
         distill(others, [place / "one"], data, tmp_path / "data")
     limit = 10_000
     distill(translator, [place / "one"], data, tmp_path / "data")
@@ -722,7 +722,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
-    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files of translations. Give",
+    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files. Give the first one",
     "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",

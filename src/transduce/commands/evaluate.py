@@ -66,9 +66,7 @@ def evaluate(
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError(
-            "--against compares two files of translations. Give the other with --hypothesis, and the REFERENCE."
-        )
+        raise UserError("--against compares two files. Give the first one with --hypothesis, and the REFERENCE.")
     elif len(arguments) not in (2, 3):
         wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")

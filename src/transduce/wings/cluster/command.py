@@ -53,10 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or with `on` all shards on Ray.
-
-    vocab_size: 0: chosen by the size of the corpus. on: "ray", "ray://HOST:PORT" or "".
-    """
+    """Prepare one shard of a corpus, or with `on` all shards on Ray. vocab_size 0: chosen by the size of the corpus."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address

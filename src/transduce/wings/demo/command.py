@@ -76,16 +76,14 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The options of PACE for the number of updates, each of `seconds`, that fit into TRAINING_SECONDS.
-
-    The number is at least MIN_UPDATES and at most that of the recipe. The peak of the learning rate stays the same.
-    """
+    """The options of PACE for the updates that fit into TRAINING_SECONDS, if an update takes `seconds`."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
     took = f"An update takes {1000 * seconds:.0f} ms on this machine"
     log(f"{took}, so the demo makes {updates:,} updates (between {MIN_UPDATES:,} and {steps:,}).")
     return {
+        # This factor on the learning rate keeps its peak.
         name: value * math.sqrt(share) if name == "train.learning_rate" else round(value * share)
         for name, value in pace.items()
     }
@@ -124,7 +122,6 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """Write the report: scores, facts, learning curve, and example sentences, the first with attention and search."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve

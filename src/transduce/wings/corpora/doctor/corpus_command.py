@@ -94,10 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """The counts of characters without a piece of their own in `vocabulary`, or in one learned from the corpus.
-
-    The tokenizer spells such characters in bytes; with an imported vocabulary, they become the unknown token.
-    """
+    """Counts of the characters that have no piece of their own in `vocabulary`, or in one learned from the corpus."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:

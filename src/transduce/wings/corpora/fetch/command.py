@@ -99,7 +99,6 @@ def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> Non
 
 
 def _print_fetched(fetched: "Fetched") -> None:
-    """Print the files, and the command that trains on them."""
     for split, pairs in fetched.pairs.items():
         print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
     if fetched.repaired:
