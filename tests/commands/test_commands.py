@@ -184,7 +184,7 @@ def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
     command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
     trained, dropped = output(capsys, *command).splitlines()
     counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
-    assert dropped == f"left out, because a held-out pair has the same sentence: {200 - sum(counts)}"
+    assert dropped == f"left out, because they share a sentence with a held-out pair: {200 - sum(counts)}"
     assert counts[0] < 200 - counts[1]
 
 
@@ -678,7 +678,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
-    "train train.tsv --out x": "train.tsv is not a recipe, a file NAME.toml. Name corpus files after --train.",
+    "train train.tsv --out x": "train.tsv is not a recipe (NAME.toml). Name corpus files after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
     "train --train train.src train.tgt my.toml --out x": "my.toml is a recipe among the files of the corpus. Name",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",

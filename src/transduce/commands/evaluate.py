@@ -92,7 +92,7 @@ def _evaluate_model(
 
     if output:
         check_output(output, files)
-    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # UserError without its package
+    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # first, since it may raise UserError
     data = model_folder.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])

@@ -90,7 +90,7 @@ def print_prepared(prepared: "Prepared") -> None:
         f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
-        print(f"left out, because a held-out pair has the same sentence: {facts.dropped:,}")
+        print(f"left out, because they share a sentence with a held-out pair: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
         print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
 

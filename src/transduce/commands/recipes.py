@@ -51,7 +51,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """The pairs of the validation files, if any are named; raises UserError if they hold no pair."""
+    """The pairs of the validation files, none without files; raises UserError if the files hold no pair."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
@@ -61,11 +61,11 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """The text and file name of a recipe: of a file, or of a recipe that comes with transduce."""
+    """The text and file name of a recipe, which is a file or the name of a recipe that comes with transduce."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
-            raise UserError(f"{recipe} is not a recipe, a file NAME.toml. Name corpus files after --train.")
+            raise UserError(f"{recipe} is not a recipe (NAME.toml). Name corpus files after --train.")
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:

@@ -50,7 +50,7 @@ def train(
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
-    if not init and not (out / model_folder.CONFIG).exists():  # a model or training has its languages on record
+    if not init and not (out / model_folder.CONFIG).exists():  # otherwise the languages are on record
         settings = with_languages(settings, train)
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help

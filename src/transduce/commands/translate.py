@@ -177,7 +177,7 @@ def _job(call: Call) -> Callable[[Call], None]:
 
 
 def translate_lines(call: Call) -> None:
-    """Translate the lines of a file or of the standard input."""
+    """Translate the lines of a file or of standard input."""
     call.check_output()
     if call.input != "-" and (Path(call.input).is_dir() or not Path(call.input).exists()):
         next(iter(read_lines(call.input)), None)  # raises UserError before the model is loaded
@@ -207,7 +207,7 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 
 
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
-    """The JSON fields of a translation and its alternatives; with `alignment`, that field holds the links."""
+    """The JSON fields of a translation and its alternatives; with `alignment`, a field of that name holds links."""
     links = translation.pop("links")
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """The number of lines with each flag, and the first line numbers."""
+    """For each flag, the number of flagged lines and the first line numbers."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)

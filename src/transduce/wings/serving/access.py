@@ -26,7 +26,7 @@ from transduce.wings.serving.service import Service
 
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
-DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send none
+DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
 MAX_KEY_BODY_BYTES = 64 << 10  # larger bodies are not searched for a key
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
@@ -56,10 +56,10 @@ class RateLimit:
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._clock = per_minute, clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left at a time
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
-        """Take a token; returns 0, or the seconds until one is available."""
+        """Take a token; returns 0, or if there is no token, the seconds until there is one."""
         now = self._clock()
         tokens, then = self._buckets.pop(client, (float(self._size), now))
         tokens = min(self._size, tokens + (now - then) * self._size / 60)
@@ -113,12 +113,12 @@ class AccessControl:
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request and return the function that receives its body; raises HTTPException to refuse it."""
+        """Check a request and return a function that receives its body; raises HTTPException to refuse the request."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self._local and not is_local(name):
-            raise HTTPException(421, "This server accepts requests only from its own machine, as localhost.")
+            raise HTTPException(421, "This server is for its own machine only. Address the server as localhost.")
         if self._local and post and headers.get("sec-fetch-site") == "cross-site":
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling

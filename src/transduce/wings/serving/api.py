@@ -1,4 +1,4 @@
-"""The HTTP API: LibreTranslate's routes, with more fields and routes."""
+"""The HTTP API: LibreTranslate's, extended by fields and routes."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 class Download(NamedTuple):
     """A translated document."""
 
-    name: str  # file name for the client
+    name: str  # the file name that the client sees
     content: bytes
     expires: float
 
@@ -190,7 +190,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
-            "fileLimit": limits.document,  # bytes; not in LibreTranslate
+            "fileLimit": limits.document,  # bytes; LibreTranslate lacks this setting
             "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},

@@ -23,11 +23,11 @@ PACE_DECAY = 0.9  # factor on the best pace after every batch
 
 
 class QueueFullError(HTTPException):
-    """Refuses a request, since the queue is full."""
+    """The HTTP error that refuses a request because the queue is full."""
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
-        self.seconds = seconds  # estimated, until there is room
+        self.seconds = seconds  # estimated time until the queue has room
 
 
 class BatchKey(NamedTuple):
@@ -106,9 +106,7 @@ class Batcher:
 
     def check_room(self, tokens: int) -> None:
         """Raise QueueFullError if the queue has no room for so many more tokens, or their wait would be too long."""
-        ahead = sum(
-            min(size, tokens) for size in self._sizes
-        )  # as requests take turns, rests of longer ones come later
+        ahead = sum(min(size, tokens) for size in self._sizes)  # requests take turns, so long ones delay this one less
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
@@ -116,7 +114,7 @@ class Batcher:
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
         """Translate the parts of a request; returns a translation of each sentence of each part, in order.
 
-        Cancelling the call removes waiting sentences. Raises UserError as the translator does, and QueueFullError.
+        Cancelling the call dequeues its sentences. Raises UserError as the translator does, and QueueFullError.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
@@ -155,7 +153,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next batch: sentences with the key of the first job, one of each request in turn."""
+        """The next batch: sentences with the key of the first job, taken from the requests in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]

@@ -36,7 +36,7 @@ class Keys:
 
 
 def read_keys(path: Path) -> Keys:
-    """Read a file of keys; raises UserError for an invalid file, with the line."""
+    """Read a file of keys; raises UserError for an invalid file and names the line."""
     digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):

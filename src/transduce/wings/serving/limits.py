@@ -56,8 +56,8 @@ def limits_from(arguments: Iterable[str]) -> Limits:
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if name not in known or not equals:
-            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists them.")
-        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # system calls overflow
+            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits.")
+        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # more overflow in system calls
             raise UserError(f"{name} must be a whole number above zero of at most 9 digits, not '{text}'.")
         values[known[name]] = int(number)
     return Limits(**values)

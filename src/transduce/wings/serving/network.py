@@ -33,7 +33,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
     gc.collect()
-    gc.freeze()  # a collection that scans models and libraries pauses the server for 0.1 seconds
+    gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration, which logs nothing from clients. proxies: whose X-Forwarded-For is trusted."""
+    """Uvicorn's configuration, which logs nothing from clients. proxies: addresses trusted for X-Forwarded-For."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(

@@ -15,7 +15,7 @@ from python_multipart.multipart import FormParser, parse_options_header
 from transduce.system.errors import UserError
 from transduce.wings.serving.limits import Limits
 
-# Matches JSON strings, whose brackets are no nesting. An unterminated string matches up to the end of the body;
+# Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
 # otherwise the search would restart at each quotation mark and take quadratic time.
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"

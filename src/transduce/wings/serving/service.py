@@ -33,7 +33,7 @@ class Order(NamedTuple):
     """The options with which the texts of a request are translated."""
 
     options: TranslationOptions = TranslationOptions(sentences=True)
-    beam_size: int | None = None  # None: the model's own; raised to n_best
+    beam_size: int | None = None  # None: the model's own; n_best if that is more
 
 
 class Metrics:
@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The probable languages of a text, most probable first. target: only languages with a model into it."""
+        """The probable languages of a text, most probable first; with `target`, only languages translated into it."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -116,7 +116,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """The translator for a beam size; since requests use the same translator, they can share batches."""
+        """The translator of a language pair for a beam size; requests with the same translator share batches."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -150,7 +150,7 @@ class Service:
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Call `compute`, in a thread if its texts have so many characters that it would delay other requests."""
+        """Call `compute` for texts of so many characters, in a thread if it would delay other requests."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None

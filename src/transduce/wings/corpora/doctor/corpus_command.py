@@ -146,7 +146,7 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
     if uncovered:
         named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED])
         more = f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
-        print(f"\n{len(uncovered):,} characters have no piece of their own: {named}{more}")
+        print(f"\n{len(uncovered):,} characters have no piece in the vocabulary: {named}{more}")
 
 
 def _cut(text: str) -> str:
