@@ -301,7 +301,7 @@ def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
         assert {"start", "text", "search"} <= set(seconds)
         assert {"encode", "decode"} <= set(seconds) or engine == "ctranslate2"
         assert sum(phases) == pytest.approx(whole, abs=0.1)
-        assert ("sentences/s with torch's engine" in said) == (engine == "torch")
+        assert ("sentences/s with the torch engine" in said) == (engine == "torch")
 
 
 def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, capsys):
@@ -728,12 +728,12 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one.",
     "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a trained model",
-    "evaluate --hypothesis test.tgt": "With --hypothesis give one more file, the REFERENCE, not 0.",
+    "evaluate --hypothesis test.tgt": "With --hypothesis, give one argument, the REFERENCE, not 0.",
     "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
     "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
     "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
     "average one --last 2": "average needs --out",
-    "average one --out two": "two exists already; give another folder with --out.",
+    "average one --out two": "two already exists. Choose another folder with --out.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",
     "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last.",
     "average data --out x": "data is not a model folder",

@@ -59,9 +59,7 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
-        facts.append(
-            ("state", "not finished: this is the newest checkpoint; repeat the `transduce train` command to resume")
-        )
+        facts.append(("state", "not finished; this is the newest checkpoint. Repeat `transduce train …` to resume"))
     if config.sources is None:
         facts.append(("options", "sources of their values not recorded (model of an older transduce)"))
     if "parameters" in metrics:

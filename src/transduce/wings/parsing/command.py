@@ -139,5 +139,5 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
         print(f"F1 with the punctuation tags of the gold trees, which excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
         print(
-            f"The constraint to well-formed trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%})."
+            f"The well-formedness constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%})."
         )
