@@ -34,7 +34,7 @@ def prepare(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Clean a corpus, learn its vocabulary and encode it, once for many trainings by `transduce train --train OUT`.
+    """Clean a corpus, learn its vocabulary and encode it; `transduce train --train OUT` trains on the result.
 
     Args:
         recipe: A TOML file of options, or the name of a recipe that comes with transduce.

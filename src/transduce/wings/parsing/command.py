@@ -138,6 +138,4 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
         agreed = _shown(measured.agreed.all.figures["F1"])
         print(f"F1 with the punctuation tags of the gold trees, which excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
-        print(
-            f"The well-formedness constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%})."
-        )
+        print(f"The constraint to trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")
