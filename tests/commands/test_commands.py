@@ -184,7 +184,7 @@ def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
     command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
     trained, dropped = output(capsys, *command).splitlines()
     counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
-    assert dropped == f"left out, because a held-out pair has the same sentence: {200 - sum(counts)}"
+    assert dropped == f"left out, because they share a sentence with a held-out pair: {200 - sum(counts)}"
     assert counts[0] < 200 - counts[1]
 
 
@@ -216,7 +216,7 @@ def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
     *phases, whole = (seconds := profile_of(said)).values()
     assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(seconds)
     assert sum(phases) == pytest.approx(whole, abs=0.1)
-    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP each: .* large float32 products", said)
+    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP per token: .* large float32 matrix products", said)
 
 
 # -- distill ----------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     with (tmp_path / ".data.translations.jsonl").open("ab") as file:
         file.write(b'{"torn')
     others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
-    with pytest.raises(UserError, match="another model, engine or other options"):
+    with pytest.raises(UserError, match="another model, engine or options"):
         distill(others, [place / "one"], data, tmp_path / "data")
     limit = 10_000
     distill(translator, [place / "one"], data, tmp_path / "data")
@@ -301,7 +301,7 @@ def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
         assert {"start", "text", "search"} <= set(seconds)
         assert {"encode", "decode"} <= set(seconds) or engine == "ctranslate2"
         assert sum(phases) == pytest.approx(whole, abs=0.1)
-        assert ("sentences/s with torch's engine" in said) == (engine == "torch")
+        assert ("sentences/s with the torch engine" in said) == (engine == "torch")
 
 
 def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, capsys):
@@ -678,9 +678,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --out x": "There is nothing to train on: name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
-    "train train.tsv --out x": "train.tsv is not a recipe (.toml); name the files of a corpus after --train.",
+    "train train.tsv --out x": "train.tsv is not a recipe (NAME.toml). Name corpus files after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml is among the files of the corpus; name a",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is a recipe among the files of the corpus. Name",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
@@ -722,20 +722,20 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
-    "evaluate one test.src test.tgt --against test.tgt": "--against compares with the file that --hypothesis names",
+    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files. Give the first one",
     "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
     "evaluate one test.src test.tgt --ensemble other": "other has another vocabulary than one.",
     "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a trained model",
-    "evaluate --hypothesis test.tgt": "With --hypothesis give one more file, the REFERENCE, not 0.",
+    "evaluate --hypothesis test.tgt": "With --hypothesis, give one argument, the REFERENCE, not 0.",
     "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
     "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
     "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
     "average one --last 2": "average needs --out",
-    "average one --out two": "two exists already; give another folder with --out.",
+    "average one --out two": "two already exists. Choose another folder with --out.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",
-    "average one --out x --last 9": "one has 3 regular checkpoints, not 9; give --last 3 or less.",
+    "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last.",
     "average data --out x": "data is not a model folder",
     "info none": "There is no model folder none",
     "info one two": "Unexpected argument two",

@@ -11,8 +11,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     Args:
         model: The folder of a training, finished or not.
         out: The model folder to write.
-        last: How many checkpoints; the paper takes 5 for the base model and 20 for the big one. Only the last one and
-            those saved every train.save_every updates count.
+        last: Number of checkpoints to average: the newest one, and older ones saved every train.save_every updates. The
+            paper averages 5 for the base model and 20 for the big one.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
@@ -24,17 +24,15 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     if last < 1:
         raise UserError(f"--last must be at least 1, not {last}.")
     if out.exists():
-        raise UserError(f"{out} exists already; give another folder with --out.")
+        raise UserError(f"{out} already exists. Choose another folder with --out.")
     config = model_folder.read_config(model)
-    # Other checkpoints were saved at an interruption, or because they were the best, and don't belong in an average.
+    # The other checkpoints, saved at an interruption or because they were the best, don't belong in an average.
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
     checkpoints = [path for path in paths if model_folder.step_of(path)]
     if not checkpoints:
-        raise UserError(f"{model} holds no checkpoints to average; name the folder of a training.")
+        raise UserError(f"{model} holds no checkpoints to average. Name the folder of a training.")
     if len(checkpoints) < last:
-        raise UserError(
-            f"{model} has {len(checkpoints)} regular checkpoints, not {last}; give --last {len(checkpoints)} or less."
-        )
+        raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}. Lower --last.")
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model).metrics

@@ -17,8 +17,8 @@ from transduce.text.plain import check_output, read_lines, suffixes, without_byt
 if TYPE_CHECKING:
     from transduce.evaluation.scores import Comparison
 
-# What wings add, imported when it is used.
-EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of the files
+# Functions of the wings, imported when they are needed.
+EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
 
@@ -34,26 +34,26 @@ def evaluate(
     json: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Score a model's translations, or a file of translations: BLEU, chrF and TER, with signatures.
+    """Score translations by BLEU, chrF and TER, with sacreBLEU's signatures.
 
-    With MODEL SOURCE REFERENCE, or MODEL and one bilingual file, translate the source and compare with the reference.
-    With `--hypothesis FILE REFERENCE`, score a finished file. With `--hypothesis FILE --against FILE2 REFERENCE`,
-    compare two files by paired bootstrap. Higher BLEU and chrF are better, lower TER and perplexity are better.
+    With MODEL SOURCE REFERENCE, or MODEL and one bilingual file, the model translates the source, and its translations
+    are scored. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2
+    REFERENCE` compares two files by paired bootstrap. Higher BLEU and chrF, and lower TER and perplexity, are better.
 
-    Trees are scored by labelled brackets, as EVALB does, for all and for short sentences: MODEL GOLD.mrg, or
-    `--hypothesis PARSES GOLD.mrg` with one parse per line.
+    Parse trees are scored by labelled brackets, as EVALB does. MODEL GOLD.mrg parses the sentences of GOLD.mrg and
+    scores the parses. `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
 
     Args:
-        arguments: MODEL SOURCE REFERENCE, MODEL PAIRS (.tsv, .tmx, .po …), or with --hypothesis only the REFERENCE.
+        arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
-        against: Another file of translations of the same sentences, to compare with.
-        ensemble: More model folders with the same vocabulary.
-        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, none (the text is tokenised already). By default
-            the model's data.bleu_tokenize, and 13a without a model.
-        evalb: A parameter file of EVALB, for trees; by default as COLLINS.prm, and roots don't count.
-        paper_bleu: A language (de, fr): also print BLEU as in the paper, tokenised and with compounds split.
-        output: Write the translations, or trees, to this file.
-        json: Print a JSON object, for programs.
+        against: A second file of translations of the same source, to compare with --hypothesis.
+        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
+        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
+            default the model's data.bleu_tokenize; without a model, 13a.
+        evalb: A parameter file of EVALB, for trees. By default as COLLINS.prm; roots of any label don't count.
+        paper_bleu: The target language, de or fr: also print the paper's BLEU, tokenised and with compounds split.
+        output: Write the translations or trees to this file.
+        json: Print the scores as JSON.
     """
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
     kind = TREES if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
@@ -63,15 +63,13 @@ def evaluate(
         resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
     elif hypothesis:
         if output or ensemble or assignments:
-            raise UserError("--hypothesis scores a finished file: leave out --output, --ensemble, section.key=value.")
+            raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError("--against compares with the file that --hypothesis names; give both, and the REFERENCE.")
+        raise UserError("--against compares two files. Give the first one with --hypothesis, and the REFERENCE.")
     elif len(arguments) not in (2, 3):
-        raise UserError(
-            "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not "
-            f"{len(arguments)} arguments; see 'transduce evaluate --help'."
-        )
+        wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
+        raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")
     else:
         _evaluate_model(arguments[0], arguments[1:], ensemble, tokenize, paper_bleu, output, json, assignments)
 
@@ -94,7 +92,7 @@ def _evaluate_model(
 
     if output:
         check_output(output, files)
-    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # or says what is missing
+    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # first, since it may raise UserError
     data = model_folder.describe(model).config.data
     pairs = list(read_pairs(files, (data.source, data.target)))
     models = load_models([model, *ensemble])
@@ -120,9 +118,9 @@ def _evaluate_files(
     arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, paper_bleu: str, json: bool
 ) -> None:
     if len(arguments) != 1:
-        raise UserError(f"With --hypothesis give one more file, the REFERENCE, not {len(arguments)}.")
+        raise UserError(f"With --hypothesis, give one argument, the REFERENCE, not {len(arguments)}.")
     if against and paper_bleu:
-        raise UserError("--paper-bleu is for one output: leave out --against.")
+        raise UserError("--paper-bleu scores one file of translations: leave out --against.")
     from transduce.evaluation.scores import compare, score  # sacrebleu: too slow for --help
 
     files = (arguments[0], hypothesis, *([against] if against else []))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Show a model's details: shape, training, scores, and each option with the source of its value.
+    """Show a model's shape, training and scores, and its non-default options with the sources of their values.
 
     Args:
         model: A model folder.
-        json: Print a JSON object with the whole configuration, for programs.
+        json: Print a JSON object, with every option.
     """
     from transduce.model_folder import describe  # numpy: too slow for --help
 
@@ -59,7 +59,7 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
-        facts.append(("state", "not finished: this is the newest checkpoint; run the same `transduce train` to resume"))
+        facts.append(("state", "not finished; this is the newest checkpoint. Repeat `transduce train …` to resume"))
     if config.sources is None:
         facts.append(("options", "sources of their values not recorded (model of an older transduce)"))
     if "parameters" in metrics:

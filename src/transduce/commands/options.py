@@ -1,4 +1,4 @@
-"""`transduce options`, and the argument by which other commands take these options."""
+"""`transduce options`, and the type of the parameter by which other commands accept these options."""
 
 import json as json_format
 import sys
@@ -16,22 +16,22 @@ Assignments = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
-        help="section.key=value: an option that `transduce options` lists; `--set` may be left out.",
+        help="Set an option that `transduce options` lists, as section.key=value. `--set` itself may be left out.",
         n_tokens=1,
     ),
 ]
 
-PIPED_COLUMNS = 240  # without a terminal
+PIPED_COLUMNS = 240  # width of the output without a terminal
 
 
 def options(*, json: bool = False, markdown: bool = False) -> None:
     """List every option of a recipe with its type, default, value in the paper, unit and meaning.
 
-    Write options into a recipe, a TOML file with a table per section, or as section.key=value after `transduce train`.
+    Set options in a recipe (a TOML file with a table per section), or as section.key=value after `transduce train`.
 
     Args:
-        json: Print a JSON list, for programs.
-        markdown: Print Markdown tables, one for each section.
+        json: Print a JSON list.
+        markdown: Print a Markdown table for each section.
     """
     rows = [
         {

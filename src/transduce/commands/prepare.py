@@ -34,23 +34,21 @@ def prepare(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Clean a corpus, learn its vocabulary and encode it: prepare once, train many times.
-
-    Train on the result with `transduce train --train DATA`.
+    """Clean a corpus, learn its vocabulary and encode it; `transduce train --train OUT` trains on the result.
 
     Args:
         recipe: A TOML file of options, or the name of a recipe that comes with transduce.
         out: The folder to write.
-        train: The corpus: two line-aligned text files, bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
-            folder of them, also compressed; or two subtitle files or pages.
-        valid: Validation files; without them, pairs that share no sentence with the rest are split off the corpus.
+        train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
+            folder of them; or two subtitle files or HTML pages. Text and bilingual files may be compressed.
+        valid: Validation files. Without them, pairs that share no sentence with the training pairs are held out.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default as for the source.
-        vocabulary: A model folder or a prepared corpus, whose vocabulary is used instead of a new one.
-        shard: Prepare one shard of the corpus, such as 3/16, the third of 16; `out` is the folder of all shards. There
-            are two rounds; run `transduce join` after each.
-        on: Prepare on Ray: "ray" uses the cluster of RAY_ADDRESS or this machine; ray://HOST:PORT another cluster.
-        workers: On Ray, shards that are prepared at the same time; by default one for each core.
+        target: Language code of the target, such as de; by default from the file names, too.
+        vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
+        shard: Prepare one shard, such as 3/16 for the third of 16, in the folder OUT of all shards. There are two
+            rounds: prepare every shard and run `transduce join`, then do both again.
+        on: Prepare on Ray. ray: the cluster at RAY_ADDRESS, if set, or this machine. ray://HOST:PORT: that cluster.
+        workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
     settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     settings = with_languages(settings, train)
@@ -62,7 +60,7 @@ def prepare(
     if workers is not None and not on:
         raise UserError("--workers is for --on ray.")
     if shard and on:
-        raise UserError("--on ray makes shards by itself: leave out --shard.")
+        raise UserError("--on makes all shards itself: leave out --shard.")
     size, threads = settings.get("data.vocab_size", 0), settings.get("train.threads") or cores()
     data = configure(settings, learned).data
     if shard or on:
@@ -81,7 +79,7 @@ def prepare(
 
 
 def print_prepared(prepared: "Prepared") -> None:
-    """Print the figures of a prepared corpus, and what was left out."""
+    """Print the sizes of a prepared corpus, and the number of pairs left out by each rule."""
     from transduce.preparation.prepared import LEFT_OUT_FILE
 
     facts = prepared.facts
@@ -92,13 +90,13 @@ def print_prepared(prepared: "Prepared") -> None:
         f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
-        print(f"left out, because a held-out pair has the same sentence: {facts.dropped:,}")
+        print(f"left out, because they share a sentence with a held-out pair: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
         print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a vocabulary was learned with; raises UserError if the user chose others."""
+    """The options that a vocabulary was learned with; raises UserError if `chosen` contradicts them."""
     from transduce import model_folder
     from transduce.preparation.prepared import is_prepared, read_facts
 

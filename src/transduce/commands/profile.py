@@ -1,4 +1,4 @@
-"""`--profile`: a time profile of a command, and its share of the machine's speed in matrix products."""
+"""`--profile`: a time profile of a command, and its speed as a share of the machine's matrix product speed."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 UPDATE_PHASES = "data", "forward", "backward", "optimiser"
 TRAIN_PHASES = "start", *UPDATE_PHASES, "validation", "checkpoints", "finish"
-SEARCH_PHASES = "encode", "decode", "search"  # of torch's engine
+SEARCH_PHASES = "encode", "decode", "search"  # of the torch engine
 TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 
 @contextmanager
 def profiled(phases: Sequence[str]) -> Iterator[Profile]:
-    """Measure the phases of a block and print them at its end, also after an error."""
+    """Time the phases of a block and print the times at its end, also after an error."""
     with profiling(phases, _synchronize) as profile:
         try:
             yield profile
@@ -52,11 +52,11 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
     each = per_target_token(config.model, source_length, target_length)
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
-    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP each: {_share(each * rate, dtype)}")
+    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")
 
 
 def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """Print the speed of torch's engine with these models, if it was used."""
+    """Print the speed of the torch engine with these models, if it was used."""
     counts = profile.counts
     if not counts["sentences"]:
         return
@@ -69,7 +69,7 @@ def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
     needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
     seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
     rate = counts["sentences"] / seconds
-    log(f"{rate:,.1f} sentences/s with torch's engine: {_share(needed / seconds, torch.float32)}")
+    log(f"{rate:,.1f} sentences/s with the torch engine: {_share(needed / seconds, torch.float32)}")
 
 
 def _share(rate: float, dtype: "torch.dtype") -> str:
@@ -79,4 +79,4 @@ def _share(rate: float, dtype: "torch.dtype") -> str:
 
     limit = ceiling(torch.device("cuda" if torch.cuda.is_available() else "cpu"), dtype)
     kind = str(dtype).removeprefix("torch.")
-    return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} products, {rate / limit:.0%}."
+    return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} matrix products, {rate / limit:.0%}."

@@ -1,4 +1,4 @@
-"""The corpus arguments that `train` and `prepare` share, and recipes, as options."""
+"""Options from recipes, and from the arguments that `train` and `prepare` share."""
 
 import difflib
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def gather(
     languages: tuple[str, str],
     assignments: Sequence[str],
 ) -> Settings:
-    """The options of the recipe, with those of the command line on top."""
+    """The options of the recipe, overridden by those of the command line."""
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
-            raise UserError(f"{file} is among the files of the corpus; name a recipe before the options.")
+            raise UserError(f"{file} is a recipe among the files of the corpus. Name it before all options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     named |= {"data.source": languages[0], "data.target": languages[1]}
     named["data.corpora"] = [{"files": list(train)}] if train else []
@@ -43,7 +43,7 @@ def gather(
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """The options with the languages from the suffixes of the corpus files, unless an option names one."""
+    """The options, with languages from the suffixes of the corpus files unless an option names a language."""
     languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
     if not languages:
         return settings
@@ -51,21 +51,21 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """The pairs of validation files; none without files. Raises UserError if the files hold no pair."""
+    """The pairs of the validation files, none without files; raises UserError if the files hold no pair."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
     if valid and not pairs:
-        raise UserError(f"--valid {' '.join(valid)} holds no sentences; name another text, or leave it out.")
+        raise UserError(f"--valid {' '.join(valid)} holds no sentences. Name other files, or leave out --valid.")
     return pairs
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """Text and name of a recipe: a file, or the name of a recipe that comes with transduce."""
+    """The text and file name of a recipe, which is a file or the name of a recipe that comes with transduce."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
-            raise UserError(f"{recipe} is not a recipe (.toml); name the files of a corpus after --train.")
+            raise UserError(f"{recipe} is not a recipe (NAME.toml). Name corpus files after --train.")
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:

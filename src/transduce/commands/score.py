@@ -8,15 +8,15 @@ from transduce.config.parse import parse_assignments
 
 
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
-    """Print the log-probability that a model gives to each translation of a file.
+    """Print the log-probability that a model gives to each translation in a file.
 
-    One number per line, in nats, including the end of the sentence. A blank pair has 0.
+    Each line of the output is a number in nats, which includes the end-of-sentence token; 0 for a blank pair.
 
     Args:
         model: A model folder.
         source: A text file, one sentence per line.
-        target: Its translation, line by line.
-        json: Print a JSON object per line: log_prob, num_tokens, and score, normalised as in beam search.
+        target: The translations of the source, line by line.
+        json: Print a JSON object per line: log_prob, num_tokens, and score (log_prob / length penalty).
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help

@@ -28,29 +28,29 @@ def train(
 ) -> None:
     """Train a model, or resume an interrupted training.
 
-    Whatever neither the recipe nor an option sets is chosen by the size of the corpus, and printed.
+    Model size, batch size and schedule are chosen by the size of the corpus, unless an option sets them.
 
     Args:
         recipe: A TOML file of options, or the name of a recipe that comes with transduce.
-        out: The model folder; if it holds a training, that is resumed.
+        out: The model folder. If it holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
-            folder of them, each possibly compressed; two subtitle files or pages; or a folder written by `transduce
-            prepare`.
-        valid: Validation files; without them, pairs that share no sentence with the rest are split off the corpus.
+            folder of them; two subtitle files or HTML pages; or a folder written by `transduce prepare`. Text and
+            bilingual files may be compressed.
+        valid: Validation files. Without them, pairs that share no sentence with the training pairs are held out.
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default as for the source.
-        init: A model folder to continue from (fine-tuning), with its vocabulary and shape.
-        keep_optimizer: With --init, continue from its newest checkpoint with the optimizer state, not from the average.
+        target: Language code of the target, such as de; by default from the file names, too.
+        init: A model folder to fine-tune: training starts with its weights, vocabulary and shape.
+        keep_optimizer: With --init, start with the newest checkpoint and its optimizer state, not with the average.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """
     if keep_optimizer and not init:
-        raise UserError("--keep-optimizer keeps the optimizer state of the model that --init names; give --init, too.")
+        raise UserError("--keep-optimizer continues with the optimizer state of the model of --init. Give --init, too.")
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
-    if not init and not (out / model_folder.CONFIG).exists():  # where a model or a training knows its languages
+    if not init and not (out / model_folder.CONFIG).exists():  # otherwise the languages are on record
         settings = with_languages(settings, train)
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help

@@ -1,4 +1,4 @@
-"""`transduce translate`: lines here; documents, shards and Ray in their wings."""
+"""`transduce translate`. This module translates lines; documents, shards and Ray are in wings."""
 
 import dataclasses
 import json as json_format
@@ -32,36 +32,36 @@ from transduce.text.plain import (
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
 
-# What translates other inputs than lines: "module:function" of a Call.
+# Functions that take a Call and translate documents, or lines in shards: "module:function".
 TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
-    "placeholders": "translations don't have all tags and placeholders exactly once",
-    "guessed": "translations have tags or placeholders in guessed places",
-    "numbers": "translations have other numbers than the source",
+    "placeholders": "translations lack or repeat tags or placeholders",
+    "guessed": "translations have tags or placeholders at guessed positions",
+    "numbers": "translations have other numbers than their sources",
     "split": "texts have a sentence that was too long and was translated in parts",
-    "long": "texts have something that is too long to be translated and was copied",
+    "long": "texts have a passage that was too long to translate and was copied",
 }
-MAX_FLAGGED_LINES = 10  # named for each flag
+MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
 @dataclass(frozen=True)
 class LineFormat:
-    """What a line of the input is, and what is written for it."""
+    """How a line of the input is read, and how its translation is written."""
 
     n_best: int = 1
-    sentences: bool = False  # a line is a text of several sentences
+    sentences: bool = False  # a line may hold several sentences
     alignment: bool = False
-    json: bool = False  # also if there is only a text to write
+    json: bool = False  # write JSON even if n_best and alignment don't need it
 
     @property
     def is_json(self) -> bool:
-        """Whether a line is written as a JSON object."""
+        """Whether translations are written as JSON objects."""
         return self.json or self.alignment or self.n_best > 1
 
     def options(self, glossary: Sequence[Term]) -> TranslationOptions:
-        """How to translate the lines."""
+        """The translation options for the lines."""
         return TranslationOptions(self.n_best, self.alignment, tuple(glossary), self.sentences)
 
 
@@ -83,16 +83,16 @@ class Call:
     workers: int | None
 
     def check_output(self) -> None:
-        """Raise UserError for an output that can't be written, or that is read."""
+        """Raise UserError if the output can't be written or is also an input."""
         check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
 
     def read_glossary(self) -> list[Term]:
-        """The terms; none without a glossary."""
+        """The terms of the glossary, if there is one."""
         return resolve_name(READ_GLOSSARY)(str(self.glossary)) if self.glossary else []
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
-        """The translator, loaded before the block; the time of the block is profiled if asked for."""
+        """Load the translator for a block; with `profile`, print a time profile when the block ends."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
         with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
@@ -129,30 +129,30 @@ def translate(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Translate a document, or the lines of a file or of the standard input.
+    """Translate a document, a text file or standard input.
 
-    A document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt) keeps its form; only its texts are translated. In any
-    other file, line n of the output is the translation of line n of the input. A blank line stays blank.
+    In a document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt), only the texts are translated; everything else is
+    copied. In other files, line n of the output is the translation of line n of the input; blank lines stay blank.
 
     Args:
         model: A model folder.
-        input: The file to translate, possibly compressed unless it is a document; - is the standard input.
-        output: The file to write, which appears when it is complete; - is the standard output.
+        input: The file to translate; - is standard input. A text file may be compressed.
+        output: The file to write, which appears only when it is complete; - is standard output.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
-        beam_size: Hypotheses kept per sentence; 1 is greedy.
-        length_penalty: Alpha of the length penalty; a larger one prefers longer translations.
-        n_best: Translations per line, best first; more than one is written as JSON lines.
-        engine: torch is our own search, for every model. int8 is the same with 8-bit products on a CPU. ctranslate2 is
-            faster, for Transformers on a CPU. auto is ctranslate2 where it supports the model without loss, else torch.
-        sentences: Split each line into sentences; tags and placeholders are kept.
-        redo: In a document with both languages, also translate texts that have a translation.
-        json: Write a JSON object per line, with scores, pieces and flags.
-        alignment: Add to the JSON which words of the line each word of its translation comes from, as character spans.
-        glossary: A file of terms, a source and its translation per line with a TAB between them; they are enforced.
+        beam_size: Number of hypotheses kept per sentence; 1: greedy search.
+        length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
+        n_best: Number of translations per line. More than one are written as JSON, best first.
+        engine: torch: transduce's own search, for every model. int8: torch with 8-bit products, on a CPU. ctranslate2:
+            faster, for Transformers on a CPU. auto: ctranslate2 if it supports the model without loss, else torch.
+        sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
+        redo: In a bilingual document, also translate texts that already have a translation.
+        json: Write a JSON object per line: the translation, its score, pieces and flags.
+        alignment: Write JSON with word alignments: pairs of a source word and a target word, as character spans.
+        glossary: A file of enforced terms: on each line a source term, a TAB and its translation.
         profile: Print a time profile at the end.
-        shard: Translate one part of the lines: 3/16 is the third of sixteen. The output is a folder for transduce join.
-        on: Translate on Ray: "ray" uses the cluster of RAY_ADDRESS or this machine; ray://HOST:PORT another cluster.
-        workers: On Ray, models that translate at the same time; by default one for each core, or each GPU.
+        shard: Translate one shard of the lines, such as 3/16 for the third of 16, into the folder OUTPUT of all shards.
+        on: Translate on Ray. ray: the cluster at RAY_ADDRESS, if set, or this machine. ray://HOST:PORT: that cluster.
+        workers: With --on, the number of models that translate at the same time; by default one per core or per GPU.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}
@@ -163,7 +163,7 @@ def translate(
 
 
 def _job(call: Call) -> Callable[[Call], None]:
-    """The function that translates the input; raises UserError for options that don't apply to it."""
+    """The function that translates the input; raises UserError for options that don't apply to this input."""
     is_document = suffixes(call.input)[0] in DOCUMENT_SUFFIXES
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
@@ -171,16 +171,16 @@ def _job(call: Call) -> Callable[[Call], None]:
         raise UserError("--workers is for --on ray.")
     if call.shard or call.on:
         if is_document:
-            raise UserError(f"{call.input} is one document; leave out --shard and --on, which are for files of lines.")
+            raise UserError(f"{call.input} is one document. Leave out --shard and --on, which are for text files.")
         return resolve_name(TRANSLATE_SHARDS)
     return resolve_name(TRANSLATE_DOCUMENT) if is_document else translate_lines
 
 
 def translate_lines(call: Call) -> None:
-    """Translate the lines of a file or of the standard input."""
+    """Translate the lines of a file or of standard input."""
     call.check_output()
     if call.input != "-" and (Path(call.input).is_dir() or not Path(call.input).exists()):
-        next(iter(read_lines(call.input)), None)  # raises before a model is loaded or an engine is built
+        next(iter(read_lines(call.input)), None)  # raises UserError before the model is loaded
     options = call.format.options(call.read_glossary())
     with call.translator() as translator:
         if call.input == "-" and sys.stdin.isatty():
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """The lines to write; prints the progress, and at the end which lines to check."""
+    """The lines to write; prints the progress and, at the end, which lines need checking."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -207,7 +207,7 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 
 
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
-    """The fields of a translation and of its alternatives; links only with `alignment`, under that name."""
+    """The JSON fields of a translation and its alternatives; with `alignment`, a field of that name holds links."""
     links = translation.pop("links")
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
@@ -217,13 +217,13 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """Lines to check: how many have each flag, and the first of them."""
+    """For each flag, the number of flagged lines and the first line numbers."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, flags: Iterable[str], line: int) -> None:
-        """Count the flags of a line."""
+        """Count the flags of one line."""
         self.extend(Flags(dict.fromkeys(flags, 1), {flag: [line] for flag in flags}))
 
     def extend(self, later: "Flags") -> None:
@@ -233,7 +233,7 @@ class Flags:
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
     def log(self) -> None:
-        """Print how many texts to check, why, and the first of their lines."""
+        """Print how many texts need checking and why, with the line numbers of the first few."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")

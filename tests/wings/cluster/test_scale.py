@@ -407,7 +407,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 
 
 MISTAKES = {
-    "translate MODEL --input TEXT --shard 1/2": "Say with --output where the translations go",
+    "translate MODEL --input TEXT --shard 1/2": "Name with --output where the translations go",
     "translate MODEL --input TEXT --output TEXT --on ray": "is also the input",
     "translate MODEL --input TEXT --output x --on slurm": "slurm is not a Ray cluster. Give ray or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",

@@ -157,7 +157,7 @@ def test_the_command_that_it_ends_with_is_understood(
 ) -> None:
     """By `prepare`, whose arguments are the same, and which is quicker."""
     _, output, _ = run(capsys, *offer(site, tmp_path))
-    words = shlex.split(output.splitlines()[-1].removeprefix("Train on it by: "))
+    words = shlex.split(output.splitlines()[-1].removeprefix("To train on it: "))
     assert words[:2] == ["transduce", "train"] and words[-2:] == ["--out", "MODEL"]
     status, output, errors = run(capsys, "prepare", *words[2:-1], tmp_path / "data", "data.vocab_size=300")
     assert status == 0, errors

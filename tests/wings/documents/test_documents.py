@@ -766,7 +766,7 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert run(capsys, *arguments, "--json")[0] == 2
     assert "unpack it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
-    assert "Every text in it has a translation" in said
+    assert "Every text in the document has a translation" in said
 
 
 def test_the_command_translates_lines_of_several_sentences(
@@ -778,5 +778,5 @@ def test_the_command_translates_lines_of_several_sentences(
     lines = out.split("\n")
     assert status == 0 and len(lines) == 4 and not lines[1]
     assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
-    assert "other numbers than the source: line 3" in said
+    assert "other numbers than their sources: line 3" in said
     assert run(capsys, *arguments, "--redo")[0] == 2

@@ -513,7 +513,9 @@ def test_a_document_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) ->
     (tmp_path / "a.txt").write_bytes(b"ka\n" * (2 << 20))
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
     page.wait(
-        lambda: page.text("#document-state") == "This document has 6,291,456 bytes; this server accepts 4,194,304."
+        lambda: (
+            page.text("#document-state") == "This document has 6,291,456 bytes; this server accepts at most 4,194,304."
+        )
     )
     assert not page.run("return window.sent") and not page.shows("#document-progress")
 

@@ -1,4 +1,4 @@
-"""`transduce join`, and `transduce prepare` and `transduce translate` in shards or on Ray."""
+"""`transduce join`; and `transduce prepare` and `transduce translate` with `--shard` or `--on`."""
 
 import shlex
 from pathlib import Path
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
-    """Merge shards written by `transduce translate --shard` or `transduce prepare --shard`.
+    """Merge the shards written by `transduce translate --shard` or `transduce prepare --shard`.
 
-    If shards are missing or damaged, they are named and nothing is written.
+    If shards are missing or damaged, the command names them and writes nothing.
 
     Args:
         shards: The folder of the shards.
-        output: The file to write for translations, the folder to write for a prepared corpus.
+        output: The file to write translations to, or the folder to write a prepared corpus to.
     """
     from transduce.wings.cluster.preparing import aggregate_shards, merge_prepared
     from transduce.wings.cluster.shards import read_plan
@@ -29,16 +29,16 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
 
     plan = read_plan(shards)
     if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
-        log("The first round is complete: the hold-out and the vocabulary are decided. Start all shards again.")
+        log("The first of two rounds is complete: the vocabulary is learned. Prepare every shard again.")
         return
     if output == STANDARD_OUTPUT:
-        raise UserError(f"Say with --output which file or folder to make of the shards in {shards}.")
+        raise UserError(f"Name with --output the file or folder to merge the shards in {shards} into.")
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
         return
     check_output(output, [])
     joined = join_translations(shards, output)
-    log(f"{joined.lines:,} lines of {plan.shards:,} shards, by {' and '.join(joined.engines)}: {output}")
+    log(f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}")
     joined.flags.log()
 
 
@@ -53,10 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or all of them on Ray.
-
-    vocab_size: 0 if the corpus decides. on: "ray", or "ray://" with an address; empty for one shard.
-    """
+    """Prepare one shard of a corpus, or with `on` all shards on Ray. vocab_size 0: chosen by the size of the corpus."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address
@@ -75,20 +72,20 @@ def prepare_in_shards(
     else:
         is_new, done = preparing.encode_shard(out, plan, part, threads), "encoded"
     already = "" if is_new else " already"
-    log(f"Shard {part} is {done}{already}: {out}; when all are, start transduce join {shlex.quote(str(out))}")
+    log(f"Shard {part} is {done}{already}: {out}. After all shards, run transduce join {shlex.quote(str(out))}")
 
 
 def translate_in_shards(call: "Call") -> None:
-    """Translate one shard of a file, or all of them on Ray."""
+    """Translate one shard of a file, or all shards on Ray."""
     from transduce.wings.cluster import translating
     from transduce.wings.cluster.on_ray import translate_on_ray
     from transduce.wings.cluster.ray_cluster import read_address
     from transduce.wings.cluster.shards import read_shard
 
     if call.output == STANDARD_OUTPUT:
-        raise UserError("Say with --output where the translations go: with --shard a folder, with --on a file.")
+        raise UserError("Name with --output where the translations go: a folder with --shard, a file with --on.")
     if call.shard and call.on:
-        raise UserError("--on ray makes shards by itself: leave out --shard.")
+        raise UserError("--on makes all shards itself: leave out --shard.")
     if call.profile:
         raise UserError("--profile measures one process: leave out --shard and --on.")
     models, glossary = tuple(map(str, call.models)), str(call.glossary or "")
@@ -96,7 +93,7 @@ def translate_in_shards(call: "Call") -> None:
     if call.on:
         call.check_output()
         joined = translate_on_ray(job, call.input, call.output, address=read_address(call.on), workers=call.workers)
-        log(f"{joined.lines:,} lines translated, by {' and '.join(joined.engines)}: {call.output}")
+        log(f"{joined.lines:,} lines translated by {' and '.join(joined.engines)}: {call.output}")
         joined.flags.log()
         return
     shard = read_shard(call.shard)

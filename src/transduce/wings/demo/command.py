@@ -38,7 +38,7 @@ PACE = (  # options of the recipe that change with the number of updates
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
-    """Train a small English-German model on generated sentences, evaluate it and write a report, in minutes.
+    """Train a small English-German model on generated sentences in minutes, evaluate it and write a report.
 
     The test sentences contain combinations of words that are not in the training sentences.
 
@@ -55,8 +55,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
-    log("Generated English and German sentences. The test sentences have combinations of words that are not in the")
-    log("training sentences, so memorising does not help.")
+    log("The English and German sentences are generated. No training sentence has the test's combinations of words.")
     text.mkdir(parents=True, exist_ok=True)
     for part, names in files.items():
         _write(names, examples(part))
@@ -77,23 +76,20 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Adapt the options in `pace` to as many updates, of `seconds` each, as fit into TRAINING_SECONDS.
-
-    There are at least MIN_UPDATES, and at most as many as in the recipe. The learning rate's peak stays the same.
-    """
+    """The options of PACE for the updates that fit into TRAINING_SECONDS, if an update takes `seconds`."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
     took = f"An update takes {1000 * seconds:.0f} ms on this machine"
     log(f"{took}, so the demo makes {updates:,} updates (at least {MIN_UPDATES:,}, at most {steps:,}).")
     return {
+        # This factor on the learning rate keeps its peak.
         name: value * math.sqrt(share) if name == "train.learning_rate" else round(value * share)
         for name, value in pace.items()
     }
 
 
 def _write(files: Sequence[str], examples: "Iterable[Example]") -> None:
-    """Write the examples to two line-aligned files."""
     for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
         Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -109,7 +105,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Pairs of a purpose and a command; the commands also work if transduce is not on the PATH."""
+    """Commands to try next, each after its purpose; they work even if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
@@ -126,7 +122,6 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
 
 
 def _report(path: Path, model: Path, metrics: Any) -> None:
-    """Write the report: scores, facts, learning curve, sentences, and the attention and search of one sentence."""
     from transduce import model_folder
     from transduce.evaluation.scores import Score
     from transduce.wings.inspection.curves import learning_curve
@@ -142,8 +137,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer, trained from scratch on this machine and tested on combinations of words that are "
-            "not in its training sentences.",
+            summary="A Transformer trained on this machine, and tested on combinations of words not in its training.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),

@@ -1,4 +1,4 @@
-"""The document job of `transduce translate`."""
+"""`transduce translate` for documents."""
 
 from transduce.commands.translate import Call, Flags
 from transduce.model_folder import read_config
@@ -12,12 +12,9 @@ def run(call: Call) -> None:
     """Translate a document."""
     call.check_output()
     if suffixes(call.input)[1]:
-        raise UserError(f"{call.input} is a compressed document; unpack it first.")
+        raise UserError(f"{call.input} is a compressed document. Decompress it first.")
     if call.format.is_json or call.format.sentences:
-        raise UserError(
-            f"{call.input} is a document, which has one translation: "
-            "leave out --json, --alignment, --n-best and --sentences."
-        )
+        raise UserError(f"{call.input} is a document: leave out --json, --alignment, --n-best and --sentences.")
     terms, content = call.read_glossary(), read_bytes(call.input)
     data = read_config(call.models[0]).data
     with call.translator() as translator:
@@ -27,7 +24,7 @@ def run(call: Call) -> None:
         write_bytes(call.output, document.content)
     log(f"{document.texts:,} texts translated")
     if not document.texts and not call.redo:
-        log("Every text in it has a translation; --redo translates them again.")
+        log("Every text in the document has a translation already. --redo translates the texts again.")
     flags = Flags()
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)

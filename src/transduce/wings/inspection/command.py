@@ -28,18 +28,18 @@ def attention(
 ) -> None:
     """Show how a model translates a sentence: the attention of every layer and head, and the beam search.
 
-    Writes a self-contained HTML page, or a picture of the attention maps for a paper.
+    The output is a self-contained HTML page, or a picture of the attention maps for a paper.
 
     Args:
         model: A model folder.
         sentence: The sentence to translate.
-        out: The page to write, .html, or the picture: .svg, .pdf or .png.
+        out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
         beam_size: Number of hypotheses kept; 1: greedy search.
-        length_penalty: Alpha of the length penalty.
-        use: With a picture: the decoder's attention over the source, or the encoder's or decoder's self-attention.
-        layer: With a picture: the layer, from 1; 0: all.
-        head: With a picture: the head, from 1; 0: all.
-        mean: With a picture: one map, the mean of the chosen layers and heads.
+        length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
+        use: The attention in a picture. source: cross-attention; encoder, decoder: self-attention.
+        layer: The layer in a picture, counted from 1; 0: all layers.
+        head: The head in a picture, counted from 1; 0: all heads.
+        mean: Draw a picture of one map: the mean over the chosen layers and heads.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}

@@ -34,35 +34,35 @@ def reproduce(
     text: tuple[str, ...] = (),
     assignments: Assignments = (),
 ) -> None:
-    """Compute a table of the paper, or its figures, beside the paper's values.
+    """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
-    table2, table3 and parsing train models, each run in a folder of its own; later starts continue and add runs.
-    Without --budget they only show the finished runs. parsing (table 4) takes .mrg files: every --train needs its own
-    --valid, and its own --test if any. It trains on the phrasebook's trees, then on all, a half, a quarter and an
-    eighth of each file.
+    table2, table3 and parsing train models if there is a --budget; otherwise they only show the finished trainings.
+    Repeat the command to continue an interrupted training and start further ones. parsing (table 4) takes .mrg files:
+    for each file after --train, one after --valid, and one after --test if that is given. It trains parsers on the
+    phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:
-        what: The table, or figures.
-        out: The folder for the runs and for NAME.md, NAME.json and pictures.
-        train: The training corpus, as for `transduce train`; for parsing, see above.
+        what: The table to compute, or figures.
+        out: The folder for the trainings, the tables (.md and .json) and the pictures.
+        train: The training corpus, as for `transduce train`; for parsing, .mrg files.
         valid: The validation files.
         test: The files that finished models are scored on.
         source: Language code of the source.
         target: Language code of the target.
-        seeds: Number of runs of each row.
-        budget: Minutes to train in this start.
-        model: With figures: also draw the attention of this model, all layers and heads of its three uses.
-        text: With --model: a sentence to translate; repeat --text for more.
+        seeds: Number of trainings for each row, which differ in their random seeds.
+        budget: Minutes of training in this run of the command; 0: no training.
+        model: With figures, also draw this model's attention: all heads of self-attention and cross-attention.
+        text: With --model, a sentence to translate; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if seeds < 1 or not 0 <= budget < math.inf:
-        raise UserError("--seeds must be 1 or more, and --budget a number of minutes.")
+        raise UserError("--seeds must be at least 1, and --budget a number of minutes, 0 or more.")
     if what in ("table1", "figures") and (options or budget):
         raise UserError(f"{what} trains no models. Leave out the corpus, --budget and section.key=value.")
     if what != "figures" and (model or text):
         raise UserError("--model and --text are for figures.")
     if (model is None) != (not text):
-        raise UserError("--model and --text go together. Give a model and the sentences whose attention to draw.")
+        raise UserError("--model and --text go together: give a model, and sentences whose attention is drawn.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`transduce parse`, and `transduce evaluate` on trees."""
+"""`transduce parse`, and `transduce evaluate` for parse trees."""
 
 import math
 import shlex
@@ -39,15 +39,15 @@ def parse(
     ensemble: Files = (),
     assignments: Assignments = (),
 ) -> None:
-    """Parse sentences into constituency trees, one per line; a blank line stays blank.
+    """Parse sentences, one per line, into constituency trees; blank lines stay blank.
 
-    Words and punctuation must be separated by blanks, as in treebanks. Every tree is well-formed.
+    Words and punctuation marks must be separated by spaces, as in treebanks. Every tree is well-formed.
 
     Args:
         model: The folder of a model that was trained on trees (.mrg).
-        input: The file to parse, also compressed; - is standard input.
-        output: The file to write, once complete; - is standard output.
-        ensemble: More model folders with the same vocabulary.
+        input: The file to parse, possibly compressed; - is standard input.
+        output: The file to write, which appears only when it is complete; - is standard output.
+        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
@@ -60,7 +60,7 @@ def parse(
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
-        log("Type the sentences to parse, then Ctrl-D.")
+        log("Type sentences to parse; end with Ctrl-D.")
     parses = parser.parse(without_byte_order_mark(read_lines(input)))
     write_lines(output, (str(parse or "") for parse in parses))
 
@@ -74,7 +74,7 @@ def evaluate_trees(
     json: bool,
     assignments: Sequence[str],
 ) -> None:
-    """Score parses by brackets: arguments MODEL GOLD, or GOLD and `hypothesis`, as of `transduce evaluate`."""
+    """Score parses by labelled brackets; the parameters are those of `transduce evaluate`."""
     from transduce.wings.parsing.brackets import score_brackets
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
@@ -87,7 +87,7 @@ def evaluate_trees(
     measured = None
     if hypothesis:
         if output or ensemble or assignments:
-            raise UserError("--hypothesis scores a finished file: leave out --output, --ensemble, section.key=value.")
+            raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
@@ -95,7 +95,7 @@ def evaluate_trees(
 
         if output:
             check_output(output, [arguments[-1]])
-        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # no parse has them
+        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # parses have no roots
         models = load_models([arguments[0], *ensemble])
         parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
         measured = measure(parser, gold, parameters)
@@ -136,6 +136,6 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
             print(f"tree {number}: {row.reason}")
     if measured:
         agreed = _shown(measured.agreed.all.figures["F1"])
-        print(f"With the gold trees' punctuation, so that no parse is excluded: F1 {agreed}.")
+        print(f"F1 with the punctuation tags of the gold trees, which excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
-        print(f"The constraint changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")
+        print(f"The constraint to trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

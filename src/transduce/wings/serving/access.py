@@ -26,15 +26,15 @@ from transduce.wings.serving.service import Service
 
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
-DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send none
-MAX_KEY_BODY_BYTES = 64 << 10  # a key is looked for in bodies up to this size
-MAX_BUCKETS = 10_000  # of a rate limit; the least recently used are dropped
+DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
+MAX_KEY_BODY_BYTES = 64 << 10  # larger bodies are not searched for a key
+MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
 log = logging.getLogger("transduce.wings.serving")
 
 
 def answer(error: BaseException) -> JSONResponse:
-    """The answer to a request that failed: one sentence."""
+    """The response to a request that raised `error`: a status and a sentence."""
     headers = None
     match error:
         case UserError():
@@ -43,7 +43,7 @@ def answer(error: BaseException) -> JSONResponse:
             status, sentence, headers = error.status_code, error.detail, error.headers
         case ClientDisconnect():
             status, sentence = 499, "Client disconnected."
-        case asyncio.CancelledError():  # drain_seconds are over
+        case asyncio.CancelledError():  # limits.drain_seconds have passed
             status, headers = 503, {"Retry-After": "5"}
             sentence = "The server is shutting down; send the request again later."
         case _:
@@ -52,14 +52,14 @@ def answer(error: BaseException) -> JSONResponse:
 
 
 class RateLimit:
-    """Token-bucket rate limit: a bucket per client that holds a minute's requests and refills evenly."""
+    """Token-bucket rate limit: each client's bucket holds tokens for a minute's requests and refills evenly."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._clock = per_minute, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
-        """Take a token; returns 0, or the seconds until one is available."""
+        """Take a token; returns 0, or if there is no token, the seconds until there is one."""
         now = self._clock()
         tokens, then = self._buckets.pop(client, (float(self._size), now))
         tokens = min(self._size, tokens + (now - then) * self._size / 60)
@@ -76,7 +76,7 @@ class AccessControl:
     def __init__(
         self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
     ):
-        """open_paths: need no key. local: only this machine may use the server."""
+        """open_paths: paths that need no key. local: accept only requests that address this machine."""
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
@@ -113,12 +113,12 @@ class AccessControl:
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request and return the function that receives its body; raises HTTPException."""
+        """Check a request and return a function that receives its body; raises HTTPException to refuse the request."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self._local and not is_local(name):
-            raise HTTPException(421, "This server is for its own machine only. Address it as localhost.")
+            raise HTTPException(421, "This server is for its own machine only. Address the server as localhost.")
         if self._local and post and headers.get("sec-fetch-site") == "cross-site":
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
@@ -137,7 +137,7 @@ class AccessControl:
 
     @contextlib.contextmanager
     def _upload(self) -> Iterator[None]:
-        """Count an uploaded document; raises HTTPException if too many are being translated."""
+        """Count a document for as long as it is translated; raises HTTPException if there are too many."""
         if self._uploads >= self._limits.uploads:
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
@@ -148,7 +148,7 @@ class AccessControl:
             self._uploads -= 1
 
     async def _identify(self, scope: Scope, headers: Headers, receive: Receive, length: int) -> Receive:
-        """Check the API key, if the server has any, and the rate limits; raises HTTPException."""
+        """Check the rate limits and, if the server has keys, the API key; raises HTTPException to refuse access."""
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
             _check_rate(self._by_address, _network(address))
@@ -192,7 +192,7 @@ def _key(headers: Headers, query: bytes) -> str:
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """Wrap `receive`: raises HTTPException as soon as the body exceeds `limit` bytes."""
+    """Wrap `receive` to raise HTTPException as soon as the body exceeds `limit` bytes."""
     seen = 0
 
     async def counted() -> Message:
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """The body, empty if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that returns it again."""
+    """The body, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that starts with the body again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:
@@ -241,7 +241,7 @@ def _network(address: str) -> str:
     """The client for rate limits: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
-    except ValueError:  # from X-Forwarded-For
+    except ValueError:  # X-Forwarded-For holds any text
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return address

@@ -1,4 +1,4 @@
-"""The HTTP API: LibreTranslate's routes with additions."""
+"""The HTTP API: LibreTranslate's, extended by fields and routes."""
 
 import asyncio
 import contextlib
@@ -45,13 +45,13 @@ MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 class Download(NamedTuple):
     """A translated document."""
 
-    name: str  # of the file that the client saves
+    name: str  # the file name that the client sees
     content: bytes
     expires: float
 
 
 class Downloads:
-    """At most `size` documents under secret names, each for some seconds; a new one replaces the oldest."""
+    """At most `size` translated documents under secret names, each for `seconds`; a new one replaces the oldest."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
@@ -76,7 +76,7 @@ class Downloads:
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
-    """The whole application. local: only this machine may use the server."""
+    """The server's ASGI application. local: accept only requests that address this machine."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -116,7 +116,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         fields: dict[str, Any] = {}
         source = asked.source
         if source == AUTO:
-            whole = "\n".join(texts)  # the texts of a request are in one language
+            whole = "\n".join(texts)  # all texts of a request are in the same language
             detected = service.detect(without_markup(whole) if asked.format == "html" else whole, asked.target)[0]
             source = detected.language
             fields["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
@@ -190,7 +190,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "frontendTimeout": 300,
             "suggestions": False,
             "filesTranslation": True,
-            "fileLimit": limits.document,  # bytes; not in LibreTranslate
+            "fileLimit": limits.document,  # bytes; LibreTranslate lacks this setting
             "supportedFilesFormat": document_suffixes(),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
@@ -208,7 +208,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
 
 
 def _add_page(app: FastAPI) -> list[str]:
-    """Add the web page, its assets and /docs; returns the paths of all but /docs."""
+    """Add the web page, its assets and /docs; returns the paths of the page and the assets."""
     found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
     found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
     found["/"] = found.pop("/index.html")
@@ -249,13 +249,13 @@ def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    """The OpenAPI description of a request body."""
+    """The OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema()}
     return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
 async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run work that takes a place in the queue; cancel it if the client disconnects."""
+    """Run `work` with a place in the queue; cancel it if the client disconnects."""
     with service.batcher.place():
         task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
         try:

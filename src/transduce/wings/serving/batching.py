@@ -1,8 +1,7 @@
 """Sentences of many requests, translated in shared batches.
 
-All state belongs to the event loop; only the engine runs in a thread. Sentences that arrive while a batch is translated
-make up the next batch, so nothing waits while the engine is idle. A batch takes a sentence of every request in turn: a
-long document does not delay short requests.
+The event loop owns all state; engines run in a thread. Sentences that arrive during a batch form the next batch. A
+batch takes one sentence of each request in turn, so that a long document does not delay short requests.
 """
 
 import asyncio
@@ -20,30 +19,30 @@ from transduce.decoding.types import PLAIN, Translation, TranslationOptions
 from transduce.system.errors import UserError
 
 Result = TypeVar("Result")
-PACE_DECAY = 0.9  # of the best pace, with every batch
+PACE_DECAY = 0.9  # factor on the best pace after every batch
 
 
 class QueueFullError(HTTPException):
-    """The queue is full."""
+    """The HTTP error that refuses a request because the queue is full."""
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
-        self.seconds = seconds  # until there probably is a place
+        self.seconds = seconds  # estimated time until the queue has room
 
 
 class BatchKey(NamedTuple):
-    """How sentences are translated; those with the same key share batches."""
+    """How sentences are translated. Sentences with equal keys share batches."""
 
     translator: Translator
     options: TranslationOptions = PLAIN
 
 
 class Part(NamedTuple):
-    """Sentences of a request with one key."""
+    """The sentences of a request that share a key."""
 
     key: BatchKey
     sentences: Sequence[str]
-    tokens: Sequence[int]  # of each
+    tokens: Sequence[int]  # of each sentence
 
 
 @dataclass(eq=False)
@@ -55,31 +54,31 @@ class Job:
     tokens: Sequence[int]
     done: asyncio.Future[list[Translation]]
     translations: dict[int, Translation] = field(default_factory=dict)  # by the index of their sentence
-    begun: int = 0  # sentences that are translated or being translated
+    begun: int = 0  # number of sentences that are translated or being translated
 
 
 class Batcher:
-    """A queue in front of engines, for a limited number of requests and source tokens."""
+    """A queue in front of engines, with limits on its requests and their source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """wait: the longest wait in the queue, in seconds. observe: called with each batch's sentences and tokens."""
+        """wait: longest wait, in seconds. observe: called with the numbers of sentences and tokens of each batch."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
-        self.requests = 0  # with a place in the queue
-        self._sizes: list[int] = []  # of the requests that wait or are being translated, in tokens
+        self.requests = 0  # in the queue
+        self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
         self._observe = observe
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # an engine uses all cores by itself
         self._wake = asyncio.Event()
         self._calling = asyncio.Lock()
-        self._pace = 0.0  # tokens a second, nearly the best: small batches are slower
+        self._pace = 0.0  # tokens a second: a decaying maximum, since small batches are slower
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to translate; call it in the event loop."""
+        """Start to translate; must be called in the event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End after the current batch; requests that wait are not answered."""
+        """Stop after the current batch; waiting requests are not answered."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -91,13 +90,13 @@ class Batcher:
         return sum(self._sizes)
 
     def check_place(self) -> None:
-        """Raise QueueFullError if no request is accepted now."""
+        """Raise QueueFullError if the queue has its maximum number of requests."""
         if self.requests >= self.room:
             raise QueueFullError(self._seconds())
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """A request's place, from before it is planned until it is answered; raises QueueFullError if there is none."""
+        """Hold a request's place in the queue during a block; raises QueueFullError if no place is free."""
         self.check_place()
         self.requests += 1
         try:
@@ -106,20 +105,16 @@ class Batcher:
             self.requests -= 1
 
     def check_room(self, tokens: int) -> None:
-        """Raise QueueFullError if there is no room for so many tokens, or their wait would be too long.
-
-        As requests take turns, these tokens wait for as many tokens of each other request, and not for the rest.
-        """
-        ahead = sum(min(size, tokens) for size in self._sizes)
+        """Raise QueueFullError if the queue has no room for so many more tokens, or their wait would be too long."""
+        ahead = sum(min(size, tokens) for size in self._sizes)  # requests take turns, so long ones delay this one less
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
 
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
-        """A translation of each sentence of each part of one request, in order.
+        """Translate the parts of a request; returns a translation of each sentence of each part, in order.
 
-        Cancelling it removes sentences that wait. Raises QueueFullError if there is no room, and UserError as the
-        translator does.
+        Cancelling the call dequeues its sentences. Raises UserError as the translator does, and QueueFullError.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
@@ -138,7 +133,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run a computation in the engine's thread; between two computations, the engine translates a batch."""
+        """Run `compute` in the engine's thread; between two such calls, the engine translates a batch."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -158,7 +153,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next sentences: from the requests with the first one's key, one of each in turn."""
+        """The next batch: sentences with the key of the first job, taken from the requests in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]
@@ -175,12 +170,12 @@ class Batcher:
         return batch
 
     def _seconds(self) -> int:
-        """The time until half of the waiting tokens are translated."""
+        """The estimated time until half of the tokens in the queue are translated."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
-    """Each sentence's translation, or its own error: a sentence that fails must not fail the others."""
+    """The translation of each sentence, or its error: a sentence that fails must not fail the other sentences."""
     key = batch[0][0].key
     try:
         return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))

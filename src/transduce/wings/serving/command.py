@@ -29,21 +29,21 @@ def serve(
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
-    """Serve models: a web page and LibreTranslate's API.
+    """Serve models through a web page and LibreTranslate's API.
 
-    On Ctrl-C or SIGTERM the server stops after answering accepted requests.
+    After Ctrl-C or SIGTERM, the server answers the requests that it has accepted, and exits.
 
     Args:
-        models: Model folders, each for another language pair.
+        models: Model folders, each for a different language pair.
         host: The address to listen on. 0.0.0.0 is every address of this machine; it needs --keys or --insecure.
-        port: The port to listen on; 0 chooses a free one.
-        keys: A file of API keys. Without it, anyone who can reach the server may use it.
-        new_key: Make a key for this name, print it, add its hash to the file --keys, and exit.
-        insecure: Listen on a public address without keys.
-        proxy: The address or network of a proxy whose X-Forwarded-For is trusted. May be repeated.
+        port: The port to listen on; 0: any free port.
+        keys: A file of API keys; every request must send one of them. Without --keys, access is open.
+        new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
+        insecure: Listen without --keys on an address that other machines can reach.
+        proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
         engine: The engine, as for `transduce translate`.
         show_limits: Print all limits and exit.
-        limit: limits.NAME=NUMBER changes a limit of --show-limits. May be repeated.
+        limit: limits.NAME=NUMBER: change a limit that --show-limits prints. May be repeated.
     """
     try:
         from transduce.wings.serving import network
@@ -61,7 +61,7 @@ def serve(
         return
     if new_key:
         if keys is None:
-            raise UserError("--new-key needs --keys FILE, the file that the hash of the key is added to.")
+            raise UserError("--new-key needs --keys FILE, the file to add the hash of the key to.")
         print(add_key(keys, new_key))
         return
     if not models:
@@ -85,7 +85,7 @@ def serve(
 
 
 def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
-    """Load models in a thread of lower priority, which the engines' threads inherit."""
+    """Load models in a thread of low priority; the threads of their engines inherit the priority."""
     with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
         return [loading.submit(_load, folder, engine).result() for folder in folders]
 
@@ -102,12 +102,12 @@ def _load(folder: Path, engine: EngineName) -> "Served":
 
 def _listen(host: str, port: int) -> socket.socket:
     """Open the listening socket; raises UserError if the address or port can't be used."""
-    if not 0 <= port <= 65535:  # getaddrinfo would take it modulo 65536
+    if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
         raise UserError(f"Invalid port {port}. Choose one from 1 to 65535, or 0 for a free one.")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the end of an answer is delayed by 40 ms
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Nagle's algorithm delays answers by 40 ms
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
         raise UserError(f"Can't listen on {host}, port {port}: {error}. Choose another --host or --port.") from None

@@ -1,6 +1,6 @@
-"""API keys: a file of names and hashes, so that whoever reads it can't use them.
+"""API keys, stored in a file as hashes, from which the keys can't be recovered.
 
-A line is a name, a tab, and the SHA-256 of the key, which is 256 random bits: nothing is gained by a slower hash.
+A line is a name, a TAB and the SHA-256 of the key. A key has 256 random bits, so a slower hash would gain nothing.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ class Keys:
     """The API keys of a server; without keys, access is open."""
 
     def __init__(self, digests: dict[str, str]):
-        """digests: SHA-256 of each key by its owner's name."""
+        """digests: the SHA-256 of each key, by the name of the key's owner."""
         self._digests = [(name, digest.encode("ascii")) for name, digest in digests.items()]
 
     def __bool__(self) -> bool:
         return bool(self._digests)
 
     def owner(self, key: str) -> str | None:
-        """The owner of a key, or None; compares in constant time."""
+        """The owner of a key, or None for an unknown key; compares in constant time."""
         digest = _digest(key).encode("ascii")
         owners = [name for name, known in self._digests if hmac.compare_digest(digest, known)]
         return owners[0] if owners else None
 
 
 def read_keys(path: Path) -> Keys:
-    """Read a file of keys; raises UserError that names the file and the line."""
+    """Read a file of keys; raises UserError for an invalid file and names the line."""
     digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
@@ -53,10 +53,7 @@ def read_keys(path: Path) -> Keys:
 
 
 def add_key(path: Path, name: str) -> str:
-    """Make a key for a name, append its hash to the file, readable by its owner only, and return the key.
-
-    Raises UserError for an invalid name or one that has a key already.
-    """
+    """Make a key, append its hash to the file and return the key; raises UserError for an invalid or taken name."""
     if not KEY_NAME.fullmatch(name):
         raise UserError(f"'{name}' can't be a key's name. Use at most 64 letters, digits and the characters . _ @ -")
     key = secrets.token_urlsafe(32)

@@ -1,4 +1,4 @@
-"""The languages of a server's models, and detection of a text's language."""
+"""The languages of a server's models, and language detection."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 from transduce.wings.documents.markup import pieces
 
-DETECTION_CHARACTERS = 10_000  # from the start of a text; takes some milliseconds
-DETECTION_MARKUP_CHARACTERS = 1 << 16  # from the start of a text with markup
+DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
+DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
 
 
 class Direction(NamedTuple):
@@ -28,7 +28,7 @@ class Detected(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A model that is served."""
+    """A model that the server offers."""
 
     folder: str
     direction: Direction
@@ -36,12 +36,12 @@ class Served(NamedTuple):
 
     @property
     def can_align(self) -> bool:
-        """Whether the engine gives the attention that word alignment needs."""
+        """Whether the engine returns the attention that word alignment needs."""
         return "attention" in self.translator.engine.supports
 
 
 def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
-    """The models by language pair; raises UserError if two models have the same one."""
+    """The models by language pair; raises UserError if two models have the same language pair."""
     models: dict[Direction, Served] = {}
     for model in served:
         if model.direction in models:
@@ -55,20 +55,20 @@ def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
 
 
 def codes(directions: Iterable[Direction]) -> list[str]:
-    """All languages, sources first."""
+    """The languages of all pairs, sources first."""
     sources, targets = zip(*directions, strict=True)
     return list(dict.fromkeys(sources + targets))
 
 
 def without_markup(text: str) -> str:
-    """The start of a text without its markup, since names in tags look like English."""
+    """The start of a text without its markup, whose names would be detected as English."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
     words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
     return unescape(" ".join(words))
 
 
 class Detector:
-    """Language detection by py3langid among some languages; one that it doesn't know is never detected."""
+    """Language detection by py3langid among some languages; it never detects languages unknown to py3langid."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -1,4 +1,4 @@
-"""The limits of a server, each with its meaning."""
+"""The limits of a server: names, defaults, units and meanings."""
 
 import dataclasses
 import re
@@ -13,22 +13,22 @@ PREFIX = "limits."
 
 @dataclass(frozen=True)
 class Limits:
-    """Every limit; all are whole numbers above zero."""
+    """All limits of a server, as whole numbers above zero."""
 
-    body: int = option(1 << 20, "size of a request, except uploaded documents", unit="bytes")
+    body: int = option(1 << 20, "size of a request, unless it uploads a document", unit="bytes")
     document: int = option(4 << 20, "size of an uploaded document", unit="bytes")
-    document_characters: int = option(1_000_000, "length of all texts of an uploaded document", unit="characters")
+    document_characters: int = option(1_000_000, "total length of the texts of an uploaded document", unit="characters")
     uploads: int = option(32, "documents uploaded or translated at the same time", unit="documents")
     depth: int = option(8, "nesting of lists and objects in JSON", unit="levels")
     texts: int = option(256, "texts in one request", unit="texts")
     characters: int = option(20_000, "length of one text", unit="characters")
-    beam_size: int = option(8, "largest beam of a request", unit="hypotheses")
-    alternatives: int = option(7, "alternatives of a request; the beam grows with them", unit="texts")
+    beam_size: int = option(8, "beam size that a request may set", unit="hypotheses")
+    alternatives: int = option(7, "alternative translations that a request may set; more widen the beam", unit="texts")
     terms: int = option(64, "entries of a request's glossary", unit="terms")
     term_characters: int = option(200, "length of one side of a glossary entry", unit="characters")
-    queue: int = option(256, "requests waiting or being translated; the server answers 503 to more", unit="requests")
+    queue: int = option(256, "requests waiting or being translated; further requests get a 503", unit="requests")
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")
-    wait: int = option(20, "time that a request may wait in the queue", unit="seconds")
+    wait: int = option(20, "estimated wait in the queue above which a request gets a 503", unit="seconds")
     batch_tokens: int = option(1024, "source tokens of a batch", unit="tokens")
     connections: int = option(1024, "open connections", unit="connections")
     header_seconds: int = option(10, "time to receive the headers of a request", unit="seconds")
@@ -38,7 +38,7 @@ class Limits:
     documents: int = option(64, "translated documents kept for download", unit="documents")
     drain_seconds: int = option(25, "time to answer accepted requests after SIGTERM", unit="seconds")
     per_key: int = option(1200, "requests a minute with one key", unit="requests")
-    per_address: int = option(1200, "requests a minute from one address, except this machine's", unit="requests")
+    per_address: int = option(1200, "requests a minute from one address other than this machine's", unit="requests")
 
 
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
@@ -50,14 +50,14 @@ def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
 
 
 def limits_from(arguments: Iterable[str]) -> Limits:
-    """The defaults, changed by limits.NAME=NUMBER; raises UserError for unknown names and invalid numbers."""
+    """Limits from arguments limits.NAME=NUMBER and defaults; raises UserError for unknown names and invalid numbers."""
     known = {PREFIX + field.name: field.name for field in dataclasses.fields(Limits)}
     values = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if name not in known or not equals:
-            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists them.")
-        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # the system accepts no more
+            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits.")
+        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # more overflow in system calls
             raise UserError(f"{name} must be a whole number above zero of at most 9 digits, not '{text}'.")
         values[known[name]] = int(number)
     return Limits(**values)

@@ -1,4 +1,4 @@
-"""HTTP by uvicorn, with deadlines for slow clients; on shutdown, accepted requests are answered first."""
+"""The HTTP server: uvicorn, with deadlines for slow clients. On shutdown, it answers accepted requests first."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-OTHER_FILES = 100  # open files that are no connections: libraries, uploads
+OTHER_FILES = 100  # open files that are not connections: libraries, uploads
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop the rest
 
 
@@ -33,7 +33,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
     gc.collect()
-    gc.freeze()  # a collection that scans models and libraries pauses the server for 0.1 seconds
+    gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration; nothing that a client sent is logged. proxies: trusted for X-Forwarded-For."""
+    """Uvicorn's configuration, which logs nothing from clients. proxies: addresses trusted for X-Forwarded-For."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(
@@ -59,7 +59,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
         http=type("Protocol", (_Deadlines,), {"limits": limits}),
         ws="none",
         access_log=False,
-        log_level="error",  # or clients could fill the disk
+        log_level="error",  # with warnings, clients could fill the disk
         server_header=False,
         backlog=limits.connections,
         h11_max_incomplete_event_size=16384,
@@ -82,7 +82,7 @@ class _Deadlines(H11Protocol):
         transport.set_write_buffer_limits(0)  # pause_writing is called as soon as the client does not read
         if len(self.connections) > self.limits.connections:
             self.app = _full
-        if len(self.connections) > 2 * self.limits.connections:  # too many even for a 503
+        if len(self.connections) > 2 * self.limits.connections:  # too many to answer 503
             transport.abort()
         self._watch()
 
@@ -134,7 +134,7 @@ class _Deadlines(H11Protocol):
 
 
 async def _full(scope: Any, receive: Any, send: Any) -> None:
-    """The application for connections over the limit."""
+    """Answer 503 on a connection over the limit."""
     headers = {"Retry-After": "1", "Connection": "close"}
     await JSONResponse({"error": "Too many connections. Try again later."}, 503, headers)(scope, receive, send)
 
@@ -144,4 +144,4 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # or uvicorn would raise them again at the end
+        self._captured_signals.clear()  # otherwise uvicorn raises them again on exit

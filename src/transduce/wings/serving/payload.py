@@ -1,4 +1,4 @@
-"""Parse a request: JSON, a form or a query string, to the same fields."""
+"""Parse requests: JSON, forms and query strings result in the same fields."""
 
 import json
 import re
@@ -15,8 +15,8 @@ from python_multipart.multipart import FormParser, parse_options_header
 from transduce.system.errors import UserError
 from transduce.wings.serving.limits import Limits
 
-# Strings of JSON, in which brackets have no meaning. An unterminated string extends to the end of the body; otherwise a
-# search would start again at each quotation mark and take quadratic time.
+# Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
+# otherwise the search would restart at each quotation mark and take quadratic time.
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
@@ -26,13 +26,13 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Detection(BaseModel):
-    """POST /detect."""
+    """The fields of POST /detect."""
 
     q: str
 
 
 class Asked(BaseModel):
-    """POST /attention."""
+    """The fields of POST /attention."""
 
     q: str
     source: Code
@@ -40,19 +40,19 @@ class Asked(BaseModel):
 
 
 class Texts(BaseModel):
-    """POST /translate; the fields from `scores` on are additions to LibreTranslate's."""
+    """The fields of POST /translate. LibreTranslate has the fields up to `api_key`."""
 
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text of any number of sentences and paragraphs, or a list of texts"
     )
-    source: Code = Field("auto", description="language code; auto: detect it")
+    source: Code = Field("auto", description="language code; auto: detect the language")
     target: Code = Field(description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
-    api_key: str | None = Field(None, description="preferably sent as a header: Authorization: Bearer KEY")
-    scores: bool = Field(False, description="return scores: mean log-probability / length penalty of the sentences")
+    api_key: str | None = Field(None, description="API key; better sent as a header, Authorization: Bearer KEY")
+    scores: bool = Field(False, description="return scores: mean over sentences of log-probability / length penalty")
     alignment: bool = Field(False, description="return word alignments")
-    beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy")
+    beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
 
 
@@ -71,9 +71,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
         return fields | _multipart(body, content_type)
     if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         return fields | _json(body, depth)
-    raise UserError(
-        f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON or a form ({FORM} or {MULTIPART})."
-    )
+    raise UserError(f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON, {FORM} or {MULTIPART}.")
 
 
 def boundary(content_type: str) -> bytes:
@@ -87,9 +85,9 @@ def boundary(content_type: str) -> bytes:
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
-    """The validated request; raises UserError that names the first invalid field.
+    """The validated request; raises UserError for the first invalid field.
 
-    A null or empty field other than `q` means absent, since LibreTranslate's clients send such fields.
+    Null and empty fields except `q` count as absent, since LibreTranslate's clients send such fields.
     """
     try:
         return kind.model_validate(
@@ -116,7 +114,7 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
 
 
 def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
-    """Raise UserError for a text of more characters than `limit`."""
+    """Raise UserError for a text of more than `limit` characters."""
     for text in texts:
         if len(text) > limit:
             raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
@@ -141,7 +139,7 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
 
 
 def _depth(body: bytes) -> int:
-    """The nesting of brackets outside of strings."""
+    """The greatest depth of nested brackets outside of strings."""
     deepest = depth = 0
     for bracket in re.findall(rb"[\[\]{}]", JSON_STRINGS.sub(b"", body)):
         depth += 1 if bracket in b"[{" else -1
@@ -153,7 +151,7 @@ def _form(content: bytes) -> dict[str, Any]:
     try:
         # curl -d sends text that is not percent-encoded.
         pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
-    except ValueError:  # UnicodeDecodeError, too
+    except ValueError:  # which includes UnicodeDecodeError
         raise UserError(f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields.") from None
     return _by_name(pairs)
 
@@ -182,7 +180,7 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Fields by name: a repeated field is a list, a glossary is JSON."""
+    """Fields by name. A repeated field becomes a list; a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

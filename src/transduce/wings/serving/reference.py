@@ -1,4 +1,4 @@
-"""The page /docs: routes and fields from the OpenAPI description, without scripts."""
+"""The page /docs, made from the OpenAPI description: the routes and their fields, without scripts."""
 
 from collections.abc import Iterator
 from html import escape
@@ -10,7 +10,7 @@ TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning<
 
 
 def reference(description: dict[str, Any]) -> str:
-    """HTML from the OpenAPI description."""
+    """The page as HTML. description: the OpenAPI description of the server."""
     info: dict[str, str] = description["info"]
     routes = "".join(
         _route(method, path, route)

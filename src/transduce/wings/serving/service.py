@@ -1,4 +1,4 @@
-"""What a server does, without HTTP: texts and documents through the queue, languages, attention."""
+"""The server without HTTP: translates texts and documents in a queue, detects languages, computes attention."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,21 +26,21 @@ from transduce.wings.terms.glossary import Glossary
 Result = TypeVar("Result")
 AUTO = "auto"
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
-MAX_ATTENTION_CHARACTERS = 200  # of a sentence whose attention is drawn; the maps grow with its square
+MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
 
 
 class Order(NamedTuple):
-    """How the texts of a request are translated."""
+    """The options with which the texts of a request are translated."""
 
     options: TranslationOptions = TranslationOptions(sentences=True)
-    beam_size: int | None = None  # None: the model's own; never below n_best
+    beam_size: int | None = None  # None: the model's own; n_best if that is more
 
 
 class Metrics:
     """Counters of one server for Prometheus; they never contain a user's text."""
 
     def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
-        """requests, tokens: return the current length of the queue."""
+        """requests, tokens: functions that return the current length of the queue."""
         registry = self._registry = CollectorRegistry()
         labels = ["route", "status"]
         self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
@@ -71,38 +71,37 @@ class Metrics:
 
 
 class Service:
-    """The models of a server, behind one queue."""
+    """The models of a server, which share one queue."""
 
     def __init__(self, models: dict[Direction, Served], limits: Limits):
         self.models, self.limits = models, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
-        # One thread plans long texts, one after the other, since each takes time and memory.
-        self._for_long = ThreadPoolExecutor(1, "long")
+        self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
         self._detector = Detector(codes(models))
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """Languages by the probability that the text is in them: the sources of `target`, by default all."""
+        """The probable languages of a text, most probable first; with `target`, only languages translated into it."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
-            raise UserError(f"No model translates into {target!r}; GET /languages lists them.")
+            raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
         return self._detector.detect(text, among)
 
     def served(self, source: str, target: str) -> Served:
         """The model of a language pair; raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
         if served is None:
-            raise UserError(f"There is no model from {source!r} to {target!r}; GET /languages lists them.")
+            raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
         return served
 
     async def translate(
         self, texts: Sequence[str], served: Served, order: Order, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
-        """The translations of texts of any number of sentences, as `Translator.translate`, in shared batches.
+        """Translate texts of any number of sentences, in batches shared with other requests.
 
-        Words are aligned only if the model can. Raises UserError as the translator does, and QueueFullError.
+        Aligns words only if the engine can. Raises UserError as `Translator.translate` does, and QueueFullError.
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
@@ -117,7 +116,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """The same translator for every request with a beam size, so that they share batches."""
+        """The translator of a language pair for a beam size; requests with the same translator share batches."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -146,23 +145,21 @@ class Service:
         limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
         for what, count, limit in limits:
             if count > limit:
-                raise UserError(f"{name} holds {what} {count:,} characters; {limit:,} are allowed here.")
+                raise UserError(f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.")
         translations = await self.translate(document.texts, served, Order(), kinds=document.kinds)
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Plan or assemble texts of so many characters, in a thread if that would delay other requests."""
+        """Call `compute` for texts of so many characters, in a thread if it would delay other requests."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None
         return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
     async def attention(self, text: str, served: Served) -> str:
-        """The attention for one sentence, as JSON; raises UserError for a text that is blank or too long."""
+        """The attention for one sentence, as JSON; raises UserError if the text is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
-            raise UserError(
-                f"The text has {len(text):,} characters; attention is drawn for up to {MAX_ATTENTION_CHARACTERS}."
-            )
+            raise UserError(f"Attention is drawn for at most {MAX_ATTENTION_CHARACTERS} characters, not {len(text):,}.")
         return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
 
     def _attention(self, text: str, served: Served) -> str:
@@ -176,7 +173,7 @@ class Service:
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
-    """The plan of texts, its groups, and the sentences of each group with their lengths."""
+    """The plan of texts, its groups, and for each group its sentences with their lengths in tokens."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
     parts = [
@@ -187,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """Write a page with the translations of its texts; its n-th alternative has the n-th of each text, or the last."""
+    """The page with its texts translated; its n-th alternative has each text's n-th alternative, or the last one."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

@@ -25,20 +25,20 @@ def distill(
     engine: EngineName = "auto",
     assignments: Assignments = (),
 ) -> None:
-    """Prepare a corpus for a smaller, faster model: its targets are this model's translations.
+    """Prepare a corpus to train a smaller model, the student, on translations by MODEL, the teacher.
 
-    Train the student by `transduce train --train DATA`. It has the teacher's vocabulary. The validation set keeps its
-    own targets. If the distillation is interrupted, the same command resumes it.
+    `transduce train --train OUT` trains the student, with the teacher's vocabulary. The validation set keeps its own
+    targets. Repeat the command to resume an interrupted distillation.
 
     Args:
-        model: The teacher, a model folder.
+        model: The model folder of the teacher.
         out: The folder to write.
-        train: The corpus: two line-aligned text files, or one bilingual file, also compressed.
-        valid: Validation files; without them, a part of the corpus that shares no sentence with the rest is held out.
-        source: Language code of the source; by default the model's.
-        target: Language code of the target; by default the model's.
-        ensemble: More model folders with the same vocabulary, to translate as an ensemble.
-        keep_original: Train on the original pairs, too.
+        train: The corpus, as for `transduce prepare`.
+        valid: Validation files. Without them, pairs that share no sentence with the training pairs are held out.
+        source: Language code of the source; by default the teacher's.
+        target: Language code of the target; by default the teacher's.
+        ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.
+        keep_original: Keep each original pair beside the pair with the teacher's translation.
         engine: The engine, as for `transduce translate`.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)

@@ -1,6 +1,6 @@
 """Sequence-level distillation (Kim and Rush, 2016): a corpus whose targets are a teacher's translations.
 
-A teacher's translations are more regular than people's, so a smaller, faster student can learn them.
+A teacher's translations are more regular than human translations, so a smaller, faster student can learn them.
 """
 
 import dataclasses
@@ -34,13 +34,12 @@ def distill(
     keep_original: bool = False,
     threads: int = 1,
 ) -> Prepared:
-    """Prepare the corpus in the new folder `out` with the teachers' vocabulary, its targets translated by them.
+    """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and teachers' translations as targets.
 
-    translator: the model of the folder `teachers`, or their ensemble. The validation set is not translated. Sources
-    that are too long for the teachers, translations that were cut off, and pairs that break a rule of the corpus are
-    left out and counted. keep_original: train on the original pairs, too. Translations are kept in a journal beside
-    `out` until all are made, so that the same call resumes. Raises UserError as `prepare` does, and if the journal is
-    another call's.
+    translator: translates with the model folders `teachers`. The validation set is not translated. Sources that are too
+    long for the teachers, translations that were cut off, and pairs that break a rule of the corpus are left out and
+    counted. keep_original: keep the original pairs, too. A journal beside `out` stores translations, so that the same
+    call resumes. Raises UserError as `prepare` does, and if the journal belongs to a call with other settings.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -91,14 +90,14 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
 def _translated(
     pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
-    """The pairs with their translations (source, text, cut); first those that an earlier call made."""
+    """The pairs, each with the event of its translation; translations of an earlier call come first."""
     for pair in pairs:
         event = next(begun, None)
         if event is None:
             pairs = chain((pair,), pairs)
             break
         if event["source"] != pair.source:
-            raise UserError(f"{path} holds the translations of another corpus: remove it to start again.")
+            raise UserError(f"{path} holds translations of another corpus. Remove the file to start again.")
         yield pair, event
     with Journal(path) as journal:
         if not journal.size:
@@ -110,19 +109,16 @@ def _translated(
 
 
 def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
-    """Translate sources as they are: their placeholders are masked already."""
+    """The pairs, each with a translation of its source, in which placeholders are masked already."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
         yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
 
 
 def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
-    """The translations that an earlier call made; raises UserError if that was another call."""
+    """The translations of an earlier call; raises UserError if that call had other settings."""
     if not path.exists():
         return iter(())
     events = read_events(path)
     if not call.items() <= next(events, call).items():
-        raise UserError(
-            f"{path} holds the translations of a distillation that began with another model, engine or other options: "
-            "repeat that one, or remove the file."
-        )
+        raise UserError(f"{path} was written with another model, engine or options. Use those, or remove the file.")
     return events

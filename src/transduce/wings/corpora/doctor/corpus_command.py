@@ -1,4 +1,4 @@
-"""`transduce doctor` on a corpus: audit it, print the findings, write the report and the repaired corpus."""
+"""`transduce doctor` for a corpus: audit the corpus, print the findings, write the report and the repaired corpus."""
 
 import json as json_format
 import time
@@ -32,9 +32,9 @@ from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page
 from transduce.wings.rules.identify import identifier
 
-EXAMPLES_PRINTED = 2  # of each rule
-MAX_TEXT_WIDTH = 100  # characters of an example
-RARE_PRINTED = 12  # characters
+EXAMPLES_PRINTED = 2  # faulty pairs for each rule
+MAX_TEXT_WIDTH = 100  # characters of each text of an example
+RARE_PRINTED = 12  # characters without a piece of their own
 
 
 def check_corpus(
@@ -47,14 +47,14 @@ def check_corpus(
     fix: Sequence[str],
     threads: int,
 ) -> None:
-    """Read the corpus once and report; to repair it, read it again and write the kept pairs. See `doctor`."""
+    """Audit the corpus and report; with `fix`, read the corpus again and write the kept pairs. See `doctor`."""
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
         check_output(output, files, "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError("--fix and --out name the same file twice. Give each output a file of its own.")
+        raise UserError("--fix and --out name a file twice. Name a different file for each output.")
     if fix and set(files) & set(STANDARD_INPUT):
-        raise UserError("--fix reads the corpus twice, which is not possible from standard input. Name a file.")
+        raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
         check_form(files, fix)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
@@ -78,26 +78,23 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The chosen rules, without those whose requirements are missing."""
+    """The chosen rules, without rules that lack what they need: a package, a known language or a test set."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
-        log("Languages are not checked: install the package for it with pip install 'transduce[doctor]'.")
+        log("Languages are not checked, since py3langid is missing: pip install 'transduce[doctor]'.")
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]
     for code, rule in zip(languages, LANGUAGE_RULES[1:], strict=True):
         if code and rule in chosen and rule not in only and not identifier().label(code):
-            log(f"The language '{code}' is not checked: py3langid doesn't know it.")
+            log(f"Texts are not checked for the language '{code}', which py3langid doesn't know.")
             chosen = [name for name in chosen if name not in (rule, SWAPPED)]
     others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or test or only))
     return Rules(0, DUPLICATE in chosen, others, languages, test)
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Characters without a piece of their own and their counts, in `vocabulary` or in one learnt from the corpus.
-
-    Such characters are spelt in bytes; in an imported vocabulary they are unknown.
-    """
+    """Counts of the characters that have no piece of their own in `vocabulary`, or in one learned from the corpus."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
@@ -142,18 +139,18 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
         if finding.number > EXAMPLES_PRINTED:
             print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
         if finding.rule == ENCODING:
-            print("  If a whole file is in another encoding, convert it first, iconv -f WINDOWS-1252 -t UTF-8")
+            print("  If a whole file is in another encoding, convert it first: iconv -f WINDOWS-1252 -t UTF-8")
     print()
     headings, *rest = length_rows(audit)
     print_table([("lengths", *headings[1:]), *rest])
     if uncovered:
         named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED])
         more = f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
-        print(f"\n{len(uncovered):,} characters have no piece of their own: {named}{more}")
+        print(f"\n{len(uncovered):,} characters have no piece in the vocabulary: {named}{more}")
 
 
 def _cut(text: str) -> str:
-    """The text on one line, with escapes for invisible characters."""
+    """The text on one line of limited width, with escapes for invisible characters."""
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
@@ -184,9 +181,9 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
 
 
 def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
-    """Write the kept pairs, and lists of the removed and the repaired ones."""
+    """Write the kept pairs, and lists of the removed and of the repaired pairs."""
     if audit.stopped:
-        raise UserError(f"Nothing was written, because the corpus can't be read to its end: {audit.stopped}")
+        raise UserError(f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}")
     corpus = RepairedCorpus(files, languages, audit)
     if len(outputs) == 2:
         for side, output in enumerate(outputs):

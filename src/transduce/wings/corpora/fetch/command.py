@@ -27,15 +27,15 @@ def fetch(
 ) -> None:
     """Download a known corpus as aligned text files.
 
-    Without a name, list the known corpora. With a name alone, show what would be downloaded and from where. To resume
-    an interrupted download, run the same command again. Proxies are those of the environment.
+    Without a name, the command lists the known corpora. Without --out, it shows what it would download, and from where.
+    Repeat the command to resume an interrupted download. Proxies are taken from the environment, such as HTTPS_PROXY.
 
     Args:
-        name: multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de, opus:Books/v1:en-de and so on.
+        name: The corpus, such as multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de or opus:Books/v1:en-de.
         out: The folder to write.
-        downloads: A folder that keeps the downloads; files that are already in it are used. By default OUT.downloads,
-            which is removed when OUT is complete.
-        table: A TOML file with your own corpora, instead of the table of transduce (docs/guides/corpora.md).
+        downloads: A folder that keeps downloaded files and reuses them. By default, files are downloaded to
+            OUT.downloads, which is removed when OUT is complete.
+        table: A TOML file that describes your own corpora, instead of transduce's list (docs/guides/corpora.md).
     """
     entries = _entries(table)
     if name is None:
@@ -45,7 +45,7 @@ def fetch(
     from transduce.wings.corpora.fetch import corpus as fetching  # urllib, ssl: too slow for --help
 
     if out and (fetched := fetching.already_fetched(name, out)):
-        log(f"{out} holds {name} already.")
+        log(f"{out} already holds {name}.")
         _print_fetched(fetched)
         return
     if entry.catalogue and not request.version:
@@ -57,11 +57,11 @@ def fetch(
     if out:
         _print_fetched(fetching.fetch(corpus, out, downloads))
     else:
-        print(f"Fetch it by: transduce fetch {shlex.quote(name)} --out DIR")
+        print(f"To download: transduce fetch {shlex.quote(name)} --out DIR")
 
 
 def _entries(table: Path | None) -> dict[str, Entry]:
-    """The entries of a table file, by default of the table of transduce."""
+    """The entries of a table file, by default of the table that comes with transduce."""
     source = table or files("transduce.wings.corpora.fetch") / "corpora.toml"
     try:
         return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
@@ -81,14 +81,13 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 
 
 def _size(corpus: Corpus) -> str:
-    """The size of its downloads, as far as it is known."""
+    """The total size of the downloads, as far as the sizes are known."""
     sizes = [file.size for file in corpus.downloads()]
     known = decimal(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"
 
 
 def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
-    """Print what is about to be downloaded."""
     rows = [
         ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
         *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
@@ -100,14 +99,13 @@ def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> Non
 
 
 def _print_fetched(fetched: "Fetched") -> None:
-    """Print the files, and the command that trains on them."""
     for split, pairs in fetched.pairs.items():
         print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
     if fetched.repaired:
-        print(f"{fetched.repaired:,} lines were not UTF-8; their invalid bytes became U+FFFD")
+        print(f"{fetched.repaired:,} lines were not UTF-8; invalid bytes became U+FFFD")
     words = ["transduce", "train", *([fetched.recipe] if fetched.recipe else [])]
     for split, option in SPLIT_OPTIONS.items():
         if split in fetched.pairs:
             words += [option, *map(str, fetched.files(split))]
     source, target = fetched.languages
-    print(f"Train on it by: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}")
+    print(f"To train on it: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}")

@@ -1,10 +1,10 @@
-/** Other translations of one passage, best first; a click takes one. */
+/** Alternative translations of a passage, best first; the user chooses one by a click. */
 
 import { element, make } from "./elements.js";
 import { ask } from "./service.js";
 import { differences } from "./text.js";
 
-const MANY = 3; // beside the translation itself: what a beam of 4 has
+const MANY = 3; // with the translation itself, as many as a beam of 4 holds
 
 export class Alternatives {
   constructor(facing, onTaken) {
@@ -102,7 +102,7 @@ export class Alternatives {
   }
 }
 
-/** The score as a number, and as a bar: how probable it is beside the best. */
+/** The score as a number, and a bar with the probability relative to the best translation. */
 function scoreElement(score, best) {
   const shown = make("span", "score", score.toFixed(2).replace("-", "−"));
   shown.title = "Score: log-probability, divided by the length penalty";

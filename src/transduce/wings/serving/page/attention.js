@@ -1,4 +1,4 @@
-/** The panel that shows where the model looked, drawn by the same script as the page of `transduce attention`. */
+/** The panel that draws the model's attention, by the same script as the page of `transduce attention`. */
 
 import { element } from "./elements.js";
 import { ask } from "./service.js";
@@ -7,9 +7,9 @@ export class AttentionPanel {
   constructor(facing) {
     this.facing = facing;
     this.panel = element("attention");
-    this.place = 0; // of the passage that is shown
-    this.asked = null; // what the drawing is made of, or will be
-    this.running = null; // the AbortController of the request for it
+    this.place = 0; // of the shown passage in `facing.passages`
+    this.asked = null; // the request that the drawing shows or waits for, as JSON
+    this.running = null; // the AbortController of that request
     this.panel.addEventListener("toggle", () => this.refresh());
     element("attention-before").addEventListener("click", () => this.turn(-1));
     element("attention-next").addEventListener("click", () => this.turn(1));
@@ -20,13 +20,13 @@ export class AttentionPanel {
     this.refresh();
   }
 
-  /** Show this passage from now on. */
+  /** Show this passage. */
   lookAt(passage) {
     this.place = Math.max(0, this.facing.passages.indexOf(passage));
     this.refresh();
   }
 
-  /** Draw the passage that is to be seen, if the panel is open and doesn't show it yet. */
+  /** Draw the current passage, if the panel is open and doesn't show that passage yet. */
   async refresh() {
     const all = this.facing.passages;
     this.place = Math.min(Math.max(0, this.place), Math.max(0, all.length - 1));
@@ -55,7 +55,7 @@ export class AttentionPanel {
     }
   }
 
-  /** A sentence instead of a drawing; what was asked for is not waited for any more, and may be asked for again. */
+  /** Show a sentence instead of a drawing, and cancel the request for the drawing. */
   say(sentence) {
     this.running?.abort();
     this.asked = null;
@@ -66,7 +66,7 @@ export class AttentionPanel {
 
 let loading = null;
 
-/** The drawing's script and style, fetched once, when they are first needed. */
+/** Load the script and the style of the drawing, only once and only when they are needed. */
 function drawing() {
   loading ??= Promise.all([
     loaded("link", { rel: "stylesheet", href: "drawing.css" }),

@@ -1,10 +1,10 @@
-/** Whole documents: chosen or dropped, sent with progress, translated, fetched. */
+/** Documents: the user chooses or drops a file, which is uploaded, translated and offered for download. */
 
 import { element } from "./elements.js";
 import { fetchFile, keyFor, upload, wantsKey } from "./service.js";
 
 export class Documents {
-  /** `limit` is in bytes; `languages` returns {source, target} as the server wants them. */
+  /** `limit` is in bytes; `languages` returns the codes {source, target} for the server. */
   constructor({ supportedFilesFormat: formats, fileLimit: limit = Infinity }, languages) {
     Object.assign(this, { formats, limit, languages, running: null });
     element("documents").hidden = false;
@@ -24,7 +24,7 @@ export class Documents {
   }
 
   listenForDrops() {
-    let depth = 0; // a drag enters an element before it leaves the one around it
+    let depth = 0; // a drag enters an element before it leaves the outer element
     const cover = (step) => {
       depth = step === 0 ? 0 : depth + step;
       document.body.classList.toggle("dropping", depth > 0);
@@ -43,13 +43,13 @@ export class Documents {
     });
   }
 
-  /** Upload a file, wait for its translation, offer it. */
+  /** Upload a file, wait for its translation and offer that for download. */
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
       return this.refuse(file.name, `Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`);
     if (file.size > this.limit) {
       const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
-      return this.refuse(file.name, `This document has ${has} bytes; this server accepts ${most}.`);
+      return this.refuse(file.name, `This document has ${has} bytes; this server accepts at most ${most}.`);
     }
     this.cancel();
     this.begin(file.name);
@@ -61,12 +61,12 @@ export class Documents {
     const mine = (this.running = upload("translate_file", form, (share) => this.running === mine && this.progress(share)));
     try {
       const { translatedFileUrl } = await mine.answer;
-      // The path below this page: behind a proxy the server may not know by which address it is reached.
+      // The path relative to this page: behind a proxy, the server may not know its public address.
       const translated = await fetchFile(/download_file\/[^/?#]+$/.exec(translatedFileUrl)?.[0] ?? "");
       if (this.running === mine) this.finish(translated);
     } catch (error) {
       const given = this.running === mine && wantsKey(error) && (await keyFor(error.message));
-      if (this.running !== mine) return; // another one was dropped, also while the key was asked for
+      if (this.running !== mine) return; // the user chose another file or cancelled
       if (given) this.send(file);
       else this.refuse(file.name, error.message);
     }
@@ -87,7 +87,7 @@ export class Documents {
     const bar = element("document-progress");
     if (share < 1) bar.value = share;
     else {
-      bar.removeAttribute("value"); // how long a translation takes is not known
+      bar.removeAttribute("value"); // the progress of a translation is not known
       element("document-state").textContent = "is being translated …";
     }
   }
@@ -95,7 +95,7 @@ export class Documents {
   finish(file) {
     this.running = null;
     const link = element("document-link");
-    const waits = [document.body, element("document-cancel")].includes(document.activeElement); // and doesn't write
+    const waits = [document.body, element("document-cancel")].includes(document.activeElement); // not typing
     if (link.href) URL.revokeObjectURL(link.href);
     link.href = URL.createObjectURL(file);
     link.download = file.name;

@@ -1,8 +1,8 @@
-/** The page's elements and what the browser remembers of it. */
+/** Access to the page's elements, the browser's storage and the clipboard. */
 
 export const element = (id) => document.getElementById(id);
 
-/** A new element with a class and a text; a text is never read as markup. */
+/** A new element with a class and a text; the text is never parsed as markup. */
 export function make(name, className = "", text = "") {
   const made = document.createElement(name);
   if (className) made.className = className;
@@ -10,7 +10,7 @@ export function make(name, className = "", text = "") {
   return made;
 }
 
-// `storage` is "localStorage" or "sessionStorage". Some private windows refuse even to name them; the page works without.
+// `storage` is "localStorage" or "sessionStorage". In some private windows, any access throws; the page works without.
 
 export function recall(storage, name) {
   try {
@@ -36,7 +36,7 @@ export function forget(storage, name) {
   }
 }
 
-/** Put `text` into a text field as if it were typed, so that the browser's undo brings back what was there. */
+/** Put `text` into a text field as if it were typed, so that the browser's undo restores the old text. */
 export function rewrite(field, text) {
   field.focus();
   field.select();
@@ -47,7 +47,7 @@ export function rewrite(field, text) {
   }
 }
 
-/** Put `text` on the clipboard, also where the page came over plain HTTP; returns whether it is there. */
+/** Copy `text` to the clipboard, even if the page was loaded over plain HTTP; returns whether that succeeded. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

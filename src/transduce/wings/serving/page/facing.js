@@ -1,8 +1,8 @@
 /**
- * The two texts facing each other: what is written, its translation, and which words belong together.
+ * The source text and its translation side by side, with highlights and lines for aligned words.
  *
- * The source is a plain text area, which is never touched; a mirror with the same text in the same type lies behind it
- * and carries its lights. Both grow with the text, and it is their field that scrolls, so they can't drift apart.
+ * The source is a plain text area. Behind it lies a mirror with the same text in the same font, which shows highlights.
+ * The text area and the mirror grow with the text; the field around them scrolls, so that they stay aligned.
  */
 
 import { make } from "./elements.js";
@@ -12,17 +12,17 @@ const THREAD = "http://www.w3.org/2000/svg";
 
 export class Facing {
   /**
-   * `onPassage` is called with the passage that a person chose by a click or by Enter, `onWord` with the word that the
-   * arrow keys have reached and those it is aligned to, to be read out.
+   * `onPassage` is called with the passage that the user chose by a click or by Enter; `onWord` with a text for screen
+   * readers: the word that the arrow keys have reached, and the source words aligned to it.
    */
   constructor({ book, input, mirror, output, threads, onPassage, onWord }) {
     Object.assign(this, { book, input, mirror, output, threads, onPassage, onWord });
-    this.passages = []; // as `passage` makes them
+    this.passages = []; // made by `passage`
     this.words = { source: [], target: [] }; // elements
     this.links = [];
-    this.bound = []; // what `partners` found of the word that is lit
+    this.bound = []; // the result of `partners` for the highlighted word
     this.current = -1; // the word of the translation that the arrow keys have reached
-    this.chosen = new Map(); // by passage: what a person prefers to the machine's translation
+    this.chosen = new Map(); // by passage: the alternative that the user chose
     this.listen();
   }
 
@@ -43,14 +43,14 @@ export class Facing {
     window.addEventListener("resize", () => this.spin());
   }
 
-  /** The mirror shows the text area's text, without lights: what the links were for has changed. */
+  /** Copy the text of the text area to the mirror, without highlights: the links belong to another text. */
   mirrorText() {
-    this.mirror.textContent = `${this.input.value}\n`; // a last empty line has height only if something follows
+    this.mirror.textContent = `${this.input.value}\n`; // an empty last line has no height unless something follows
     this.words.source = [];
     this.dark();
   }
 
-  /** Show a translation; `alignment` is empty if its source is no longer what the text area holds. */
+  /** Show a translation; the words of `source` can be highlighted only if the text area still holds that text. */
   show(source, target, alignment, languages) {
     this.languages = languages;
     const read = readAlignment(alignment, source, target);
@@ -73,12 +73,12 @@ export class Facing {
     this.dark();
   }
 
-  /** The translation as it is shown, with what was chosen. */
+  /** The translation as shown, with the chosen alternatives. */
   get text() {
     return this.output.textContent;
   }
 
-  /** Show `text` in the place of a passage's translation, now and whenever the same is translated again. */
+  /** Show `text` in the place of a passage's translation, now and whenever the same translation returns. */
   prefer(passage, text) {
     if (text === passage.target) this.chosen.delete(this.key(passage));
     else this.chosen.set(this.key(passage), text);
@@ -86,8 +86,8 @@ export class Facing {
   }
 
   /**
-   * Take all of a passage's line as one passage, when its sentences turn out to be others than the server's;
-   * returns that, or null where nothing can be joined, or where somebody has already chosen.
+   * Join the passages of a line, if the server splits the line into other sentences. Returns the joined passage, or
+   * null if the line is one passage already or has an alternative that the user chose.
    */
   widen(passage) {
     const line = this.passages.filter((each) => each.line === passage.line);
@@ -171,7 +171,7 @@ export class Facing {
     return this.words.target.indexOf(node);
   }
 
-  /** Light up a word and what it is aligned to on the other side; -1 puts the lights out. */
+  /** Highlight a word and the words aligned to it on the other side; -1 removes the highlights. */
   light(side, index) {
     const word = this.words[side][index];
     if (word && word === this.lit) return;
@@ -182,7 +182,7 @@ export class Facing {
     this.spin();
   }
 
-  /** The pairs of elements that a word belongs to: {from, to, weight}. */
+  /** The links of a word as pairs of elements: {from, to, weight}. */
   partners(side, index) {
     return this.links
       .filter((link) => link[side] === index)
@@ -197,12 +197,12 @@ export class Facing {
     this.spin();
   }
 
-  /** The threads between the words that are lit, where they are now. */
+  /** Draw the lines between the highlighted words at their current positions. */
   spin() {
     this.threads.replaceChildren(...this.bound.flatMap(({ from, to, weight }) => this.thread(from, to, weight)));
   }
 
-  /** A line that hangs from one word to the other; none where a word is scrolled out of sight. */
+  /** A line from one word to the other, in a list; none if a word is scrolled out of sight. */
   thread(from, to, weight) {
     const [a, b] = [inSight(from, this.book), inSight(to, this.book)];
     if (!a || !b) return [];
@@ -214,7 +214,7 @@ export class Facing {
   }
 
   choose(node) {
-    if (String(getSelection())) return; // somebody is selecting text to copy
+    if (String(getSelection())) return; // the user is selecting text
     const passage = this.passages.find((each) => each.element.contains(node));
     if (passage) this.onPassage(passage);
   }
@@ -238,13 +238,13 @@ export class Facing {
     } else if (event.key === "Escape") this.dark();
   }
 
-  /** The passage that holds a word of the translation, or the first. */
+  /** The passage that holds a word of the translation, by default the first passage. */
   passageOfWord(word) {
     return this.passages.find((passage) => passage.words.some((each) => each.word === word)) ?? this.passages[0];
   }
 }
 
-/** A passage with its texts: `span` and `words` are places in the translation, `begin` and `end` in the source. */
+/** A passage with its texts; `span` and `words` are positions in the translation, `begin` and `end` in the source. */
 function passage(found, source, target, words) {
   return {
     line: found.line,
@@ -262,7 +262,7 @@ function within([begin, end], [first, last]) {
   return begin >= first && end <= last;
 }
 
-/** Where a word is within `book`: its middle, top and bottom; null where its field has scrolled it away. */
+/** The position of a word in `book`: its middle, top and bottom; null if it is scrolled out of its field. */
 function inSight(word, book) {
   const box = word.getClientRects()[0];
   const field = word.closest(".field").getBoundingClientRect();
@@ -271,14 +271,14 @@ function inSight(word, book) {
   return { x: box.left + box.width / 2 - origin.left, top: box.top - origin.top, bottom: box.bottom - origin.top };
 }
 
-/** From underside to underside, where the texts lie side by side. */
+/** The path from the bottom of a word to the bottom of another, for texts side by side. */
 function hanging(a, b) {
   const sag = Math.max(a.bottom, b.bottom) + Math.min(60, 12 + Math.abs(b.x - a.x) / 14);
   const pull = (b.x - a.x) / 4;
   return `M${a.x} ${a.bottom}C${a.x + pull} ${sag} ${b.x - pull} ${sag} ${b.x} ${b.bottom}`;
 }
 
-/** From the underside down to the upper side, where the translation lies below. */
+/** The path from the bottom of a word to the top of another, for a translation below its source. */
 function falling(a, b) {
   const middle = (a.bottom + b.top) / 2;
   return `M${a.x} ${a.bottom}C${a.x} ${middle} ${b.x} ${middle} ${b.x} ${b.top}`;

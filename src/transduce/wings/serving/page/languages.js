@@ -1,4 +1,4 @@
-/** From which language into which: what the server can do, what the person chose, what was detected. */
+/** The languages of the texts: what the server offers, what the user chose, what the server detected. */
 
 import { element, recall, remember } from "./elements.js";
 
@@ -31,20 +31,20 @@ export class Languages {
     this.onChange();
   }
 
-  /** Offer the languages that the source can be translated into, the first possible one of `wished` chosen. */
+  /** Offer the languages that the source can be translated into, and select the first of `wished` among them. */
   fillTargets(wished) {
     const from = this.source.value;
     const possible = this.sources
       .filter(({ code }) => from === AUTO || code === from)
       .flatMap(({ code, targets }) => targets.filter((target) => from === AUTO || target !== code));
     const offered = this.known.filter(({ code }) => possible.includes(code));
-    const usual = possible.find((code) => code !== this.sources[0].code); // what the first language is translated into
+    const usual = possible.find((code) => code !== this.sources[0].code); // not the first source language
     this.target.replaceChildren(...offered.map(({ name, code }) => new Option(name, code)));
     pick(this.target, [...wished, usual, offered[0]?.code]);
     this.showDetected();
   }
 
-  /** What the server said about an "auto" text: {language, confidence}, or nothing. */
+  /** Show the language that the server detected in an "auto" text: {language, confidence}, or nothing. */
   detect(found) {
     this.detected = this.source.value === AUTO && found ? found : null;
     this.showDetected();
@@ -61,18 +61,18 @@ export class Languages {
     return this.known.find((language) => language.code === code)?.name ?? code;
   }
 
-  /** The codes as the server wants them; the source may be "auto". */
+  /** The codes for a request to the server; the source may be "auto". */
   get codes() {
     return { source: this.source.value, target: this.target.value };
   }
 
-  /** The languages of the two texts, as far as they are known. */
+  /** The languages of the two texts; the source is "" if it is not known. */
   get ofTexts() {
     const source = this.source.value === AUTO ? (this.detected?.language ?? "") : this.source.value;
     return { source, target: this.target.value };
   }
 
-  /** The languages the other way round; null where the server can't translate so. */
+  /** The languages swapped; null if the server can't translate in that direction. */
   get swapped() {
     const { source, target } = this.ofTexts;
     const back = this.sources.find(({ code }) => code === target);

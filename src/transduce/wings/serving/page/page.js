@@ -1,4 +1,4 @@
-/** The page: translates what is written while it is written. */
+/** The page: translates a text while the user writes it. */
 
 import { Alternatives } from "./alternatives.js";
 import { AttentionPanel } from "./attention.js";
@@ -9,9 +9,9 @@ import { Languages } from "./languages.js";
 import { Failure, ask, keyFor, wantsKey } from "./service.js";
 import { countCharacters } from "./text.js";
 
-const PAUSE = 300; // milliseconds after the last letter
-const SETTLED = 1500; // until a translation is read out: not while one types
-const LONGEST_WAIT = 60; // seconds between tries where the server doesn't say
+const PAUSE = 300; // milliseconds after the last keystroke
+const SETTLED = 1500; // milliseconds without a change until a screen reader reads the translation
+const LONGEST_WAIT = 60; // seconds between retries, unless the server says how long to wait
 const DRAFT = "transduce.draft";
 
 const input = element("source-text");
@@ -32,12 +32,12 @@ const facing = new Facing({
 const alternatives = new Alternatives(facing, announce);
 const attention = new AttentionPanel(facing);
 
-let limit = -1; // characters that the server takes at once; -1 for any number
-let languages = null; // until the server has named them
+let limit = -1; // characters of a text that the server accepts; -1: no limit
+let languages = null; // null until the server has listed them
 let running = null; // the AbortController of the newest request
 let timer = 0;
-let notBefore = 0; // when the server may be asked again
-let failures = 0; // in a row
+let notBefore = 0; // time of the next request after a failure
+let failures = 0; // consecutive
 let cleared = ""; // the text that "Undo" brings back
 let shown = null; // {key, asked, answer} of the translation that is on the page
 
@@ -49,7 +49,7 @@ function schedule(pause = PAUSE) {
   timer = setTimeout(translate, Math.max(pause, notBefore - Date.now()));
 }
 
-/** Translate what is written now. An older request is cancelled, and its answer, if it still comes, is not looked at. */
+/** Translate the current text. An older request is cancelled; its answer is ignored if it still arrives. */
 async function translate() {
   clearTimeout(timer);
   running?.abort();
@@ -59,7 +59,7 @@ async function translate() {
   if (!input.value.trim()) return showNothing();
   const asked = question();
   if (shown?.key === JSON.stringify(asked)) {
-    show(shown.asked, shown.answer); // with its links, which the change that was taken back had put out
+    show(shown.asked, shown.answer); // restores the links after an undone change
     return working(false);
   }
   const mine = (running = new AbortController());
@@ -110,12 +110,12 @@ function working(yes) {
   element("state").textContent = yes && !output.textContent ? "Translating …" : "";
 }
 
-/** What the server is asked: for the translation of what is written now. */
+/** The request for a translation of the current text. */
 function question() {
   return { q: input.value, ...languages?.codes, format: "text", alignment: true };
 }
 
-/** Fade a translation that is not, or not yet, that of what is written and chosen. */
+/** Fade the translation if it belongs to another text or to other languages than the current ones. */
 function age() {
   output.classList.toggle("stale", shown?.key !== JSON.stringify(question()));
 }
@@ -124,7 +124,7 @@ function dress(translated) {
   element("other").hidden = element("copy").hidden = !translated;
 }
 
-/** Read out a text when nothing has changed for a while. */
+/** Have screen readers read `text` after `pause` milliseconds without another call. */
 function announce(text, pause = SETTLED) {
   clearTimeout(announce.timer);
   announce.timer = setTimeout(() => {
@@ -133,13 +133,13 @@ function announce(text, pause = SETTLED) {
   }, pause);
 }
 
-// -- what goes wrong ---------------------------------------------------------------------------------
+// -- errors ------------------------------------------------------------------------------------------
 
 function report(error) {
   if (!(error instanceof Failure)) throw error;
   if (wantsKey(error)) return notice(error.message, "Enter the key", giveKey);
   if (!error.passes) return notice(error.message);
-  const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a proxy's date may be over
+  const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a Retry-After date may be past
   failures++;
   notBefore = Date.now() + wait * 1000;
   notice(error.message, "Try now", tryNow);
@@ -177,11 +177,11 @@ function tooLong() {
   const many = countCharacters(input.value) - limit;
   if (limit < 0 || many <= 0) return false;
   const [more, all] = [many, limit].map((count) => count.toLocaleString("en"));
-  notice(`The text is ${more} characters too long: this server accepts ${all}.`);
+  notice(`The text is ${more} characters too long: this server accepts at most ${all}.`);
   return true;
 }
 
-// -- the person --------------------------------------------------------------------------------------
+// -- user input --------------------------------------------------------------------------------------
 
 function written() {
   facing.mirrorText();
@@ -210,7 +210,7 @@ document.addEventListener("keydown", (event) => {
 window.addEventListener("online", () => failures && tryNow());
 element("clear").addEventListener("click", () => {
   const text = cleared;
-  cleared = input.value; // nothing is lost by a slip
+  cleared = input.value; // for Undo
   rewrite(input, text);
 });
 element("key-open").addEventListener("click", giveKey);
@@ -225,7 +225,7 @@ element("swap").addEventListener("click", () => {
   if (text) rewrite(input, text);
 });
 
-// -- beginning ---------------------------------------------------------------------------------------
+// -- start -------------------------------------------------------------------------------------------
 
 let starting = false;
 

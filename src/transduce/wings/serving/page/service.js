@@ -1,10 +1,10 @@
-/** Talking to the server: JSON in, JSON out, every failure as one sentence, and the API key. */
+/** Requests to the server: JSON, uploads and downloads; a sentence for every failure; and the API key. */
 
 import { element, forget, recall, remember } from "./elements.js";
 
 const KEY = "transduce.key";
 
-/** What went wrong, in a sentence; `status` 0 is a server that can't be reached; `wait` is in seconds, or null. */
+/** A failed request. `status` 0: the server can't be reached. `wait`: seconds until the next try, or null. */
 export class Failure extends Error {
   constructor(sentence, status = 0, wait = null) {
     super(sentence);
@@ -18,7 +18,7 @@ export class Failure extends Error {
   }
 }
 
-/** The answer of `path` (to `body`, if there is one); asks for the key if the server wants one. Throws Failure. */
+/** The server's answer to GET, or to POST with `body`; asks the user for a key if one is needed. Throws Failure. */
 export async function ask(path, body = null, signal = undefined) {
   try {
     return await request(path, body, signal);
@@ -42,12 +42,12 @@ async function request(path, body, signal) {
     if (error instanceof Failure || signal?.aborted) throw error;
     if (error instanceof SyntaxError) throw new Failure("The server's answer can't be read: it is not JSON.", 500);
     throw new Failure(
-      navigator.onLine ? "The server can't be reached." : "This device is offline; nothing you wrote is lost.",
+      navigator.onLine ? "The server can't be reached." : "This device is offline. Your text is not lost.",
     );
   }
 }
 
-/** The file at `path`, with its name, which needs the key like everything else. Throws Failure. */
+/** Download the file at `path`, with its name and with the API key. Throws Failure. */
 export async function fetchFile(path) {
   const response = await fetch(path, { headers: authorization() }).catch(() => {
     throw new Failure("The server can't be reached.");
@@ -57,7 +57,7 @@ export async function fetchFile(path) {
   return new File([await response.blob()], name ? decodeURIComponent(name) : "translation");
 }
 
-/** A failure from a status and what the server said: {"error": "a sentence"}. */
+/** The Failure for a status and a body, {"error": "a sentence"} if it comes from the server. */
 export function failure(status, text, retryAfter) {
   let sentence = "";
   try {
@@ -77,8 +77,8 @@ function seconds(header) {
 }
 
 /**
- * Send a form with a file and see how far it has got: `progress` is called with what share is sent.
- * Returns {answer: Promise, cancel}; a cancelled answer stays open for ever.
+ * Send a form with a file; `progress` is called with the share that is sent, from 0 to 1.
+ * Returns {answer: Promise, cancel}; the promise of a cancelled request never settles.
  */
 export function upload(path, form, progress) {
   const sending = new XMLHttpRequest();
@@ -107,14 +107,14 @@ export const wantsKey = (error) => error instanceof Failure && [401, 403].includ
 function authorization() {
   const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
   if (!key) return {};
-  const sent = /^[!-~]+$/.test(key) ? key : encodeURIComponent(key); // what a header takes: any other is wrong anyway
+  const sent = /^[!-~]+$/.test(key) ? key : encodeURIComponent(key); // a header takes no other characters
   return { Authorization: `Bearer ${sent}` };
 }
 
-let asking = null; // the one open question for the key
+let asking = null; // the promise of the open dialog
 let refused = false; // "Not now" holds until the person opens the dialog
 
-/** Ask for the key unless the person didn't want to give it; several who need it wait for one dialog. */
+/** Ask the user for the key, unless the user has refused before; concurrent requests wait for one dialog. */
 export function keyFor(sentence, again = false) {
   if (refused && !again) return Promise.resolve(false);
   asking ??= dialog(sentence).finally(() => (asking = null));
@@ -133,7 +133,7 @@ function dialog(sentence) {
     element("key-cancel").onclick = () => box.close();
     let given = false;
     element("key-form").onsubmit = (event) => {
-      event.preventDefault(); // nothing is sent: the key goes into a header
+      event.preventDefault(); // the form is not sent: the key goes into a header
       forget("sessionStorage", KEY);
       forget("localStorage", KEY);
       if (value.value.trim()) remember(keep.checked ? "localStorage" : "sessionStorage", KEY, value.value.trim());
@@ -143,7 +143,7 @@ function dialog(sentence) {
     box.onclose = () => {
       refused = !given;
       value.value = "";
-      before.blur(); // Chromium gives the focus back without a caret: what one types then is lost
+      before.blur(); // Chromium restores the focus without a caret, and typed letters would be lost
       before.focus();
       resolve(given);
     };

@@ -1,19 +1,19 @@
 /**
- * Texts and places in them, without the page: sentences, words, differences.
+ * Functions on texts: their sentences, their aligned words, and the differences between two texts.
  *
  * The server counts code points, JavaScript counts UTF-16 units; a span here is [begin, end] in UTF-16 units.
  */
 
-const LARGEST = 1 << 21; // words times words that are compared: longer ones are nothing to compare at a glance
+const LARGEST = 1 << 21; // of the words of two texts, multiplied: longer texts are not compared
 
-/** How many code points `text` has: what the server's limit counts. */
+/** The number of code points in `text`, which the server's limit counts. */
 export function countCharacters(text) {
   let count = 0;
   for (const _ of text) count++;
   return count;
 }
 
-/** For every code point of `text` where it begins in UTF-16 units, and at last where the text ends. */
+/** The UTF-16 position where each code point of `text` begins, and finally where the text ends. */
 function places(text) {
   const found = [];
   let place = 0;
@@ -26,9 +26,9 @@ function places(text) {
 }
 
 /**
- * The server's links as words of both sides and which of them belong together.
+ * The words of both texts and the links between them, from the server's alignment.
  * Returns {source: [span], target: [span], links: [{source: index, target: index, weight}]}; a span that is empty,
- * outside of its text or overlaps another one is left out with its links.
+ * lies outside of its text or overlaps another span is left out with its links.
  */
 export function readAlignment(alignment, source, target) {
   const read = (side, text) => {
@@ -54,8 +54,8 @@ function distinct(spans) {
 }
 
 /**
- * What belongs together in a text and its translation: sentences where both sides have as many of them in a line,
- * else the line, else everything. Returns [{line, source: span, target: span}], in order, blank ones left out.
+ * Pairs of passages of a text and its translation: of sentences, if a line has equally many on both sides, else of the
+ * whole line; one pair if the texts differ in lines. Returns [{line, source: span, target: span}] without blank lines.
  */
 export function passages(source, target, sourceLanguage, targetLanguage) {
   const [from, to] = [lines(source), lines(target)];
@@ -78,7 +78,7 @@ function lines(text) {
   });
 }
 
-/** The sentences of the line [begin, end] of `text` without the blanks around them; none if it is blank. */
+/** The sentences of the line [begin, end] of `text` without surrounding blanks; none if the line is blank. */
 function sentences(text, [begin, end], language) {
   const line = text.slice(begin, end);
   const found = [];
@@ -102,11 +102,11 @@ function newSegmenter(language) {
   try {
     return new Intl.Segmenter(language, { granularity: "sentence" });
   } catch {
-    return new Intl.Segmenter(undefined, { granularity: "sentence" }); // the server knows more codes than the browser
+    return new Intl.Segmenter(undefined, { granularity: "sentence" }); // the browser doesn't know the language
   }
 }
 
-/** `text` in parts, those marked that the longest common sequence of words with `other` doesn't hold. */
+/** `text` in parts; words outside of the longest common subsequence with the words of `other` are marked. */
 export function differences(text, other) {
   const cut = (whole) => whole.match(/\s+|[\p{L}\p{M}\p{N}'’-]+|[^]/gu) ?? [];
   const [a, b] = [cut(text), cut(other)];
