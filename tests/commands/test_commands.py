@@ -105,7 +105,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
         assert (
             "\nCorpus      300 pairs src-tgt, " in said
-            and "\nLanguages   not named; set data.source and data.target " in said
+            and "\nLanguages   unknown; set data.source and data.target " in said
         )
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
@@ -692,7 +692,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
-    "train --train train.tsv --out x --test x.mrg": "by brackets; leave out the test files (--test).",
+    "train --train train.tsv --out x --test x.mrg": "use `transduce evaluate` later (--test).",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
     "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
     "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",

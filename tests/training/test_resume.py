@@ -150,7 +150,7 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
 
 def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
     out = tmp_path / "out"
-    busy = f"transduce: Another transduce trains in {out}; wait for it, or choose another output folder.\n"
+    busy = f"transduce: Another process trains in {out}; wait until it ends, or choose another folder.\n"
     process = begin(arguments(corpus, out, train__steps=50_000))
     try:
         for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
@@ -186,7 +186,7 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
         assert status == 0
-        assert f"out is finished at {steps} updates; to train on, raise what ended it: train.steps.\n" in said
+        assert f"out is finished at {steps} updates. To train it further, raise train.steps.\n" in said
         for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
             more = {"train__steps": steps, "train__precision": precision} | other
             status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))

@@ -494,7 +494,10 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
         ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
-        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit into a micro-batch of 8: raise data\.max_tokens"),
+        (
+            "data.max_tokens=8",
+            r"A sentence of \d+ tokens does not fit into a micro-batch of 8 tokens: raise data\.max_tokens",
+        ),
     ],
 )
 def test_bad_options_are_named(assignment, pattern, place, tmp_path, capsys):
