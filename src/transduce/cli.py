@@ -79,7 +79,7 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line, by default that of this process.
 
-    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if a pipe from the output is closed.
+    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the reader of the output has gone.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def application(*, bare: bool = False) -> cyclopts.App:
     """The cyclopts application with all commands; it raises errors, and its flags have no --no- form.
 
-    bare: `--help` shows the summaries, for a command line without a command; otherwise a command's docstring.
+    bare: no command is named, so `--help` shows the summaries of all. Otherwise it shows a command's docstring.
     """
     app = cyclopts.App(
         name="transduce",

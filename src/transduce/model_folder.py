@@ -1,4 +1,4 @@
-"""Model folders: reading and writing the files that translating needs, beside those of the training.
+"""Read and write model folders, which hold a model and the files of its training.
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
     sources.json                                                      where each value of config.toml came from
@@ -42,7 +42,7 @@ class Bundle(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What is known about a model folder before its weights are loaded."""
+    """Facts about a model folder, known without loading its weights."""
 
     config: RunConfig
     weights: Path

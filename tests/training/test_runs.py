@@ -194,12 +194,12 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     limits = {"train__minutes": 0.02, "train__steps": 10**6}
     train(options(place, **limits, train__warmup=100_000), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
-    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: allow more" in said
+    assert "0.02 minutes are enough for about " in said and "rises over the first 100,000: allow more" in said
     assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
-    assert "There will be about 2 updates, and the learning rate rises for 9: allow more" in capfd.readouterr().err
+    assert "about 2 updates, but the learning rate rises over the first 9: allow more" in capfd.readouterr().err
 
 
 def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):
@@ -209,7 +209,7 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
     assert re.search(r"for about [\d,]+ updates, and the learning rate falls in the last 50 of 1,000,000,000:", said)
     assert "the learning rate rises" not in said
     train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
-    assert "There will be about 5 updates, and the learning rate falls in the last 9" in capfd.readouterr().err
+    assert "There will be about 5 updates, but the learning rate falls over the last 9" in capfd.readouterr().err
 
 
 def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):

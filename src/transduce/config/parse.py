@@ -32,7 +32,7 @@ CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
 def configure(*layers: Options) -> RunConfig:
-    """Combine layers of options, later over earlier; raises UserError for unknown names and invalid values."""
+    """Merge layers of options into a configuration, later over earlier; raises UserError for invalid options."""
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:
         for name, value in layer.items():
@@ -118,7 +118,7 @@ def _parse(name: str, text: str, kind: Any) -> Any:
 
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
-    """Convert a value to the type of its option; raises UserError if it does not fit."""
+    """Convert a value to the type of its option; raises UserError if the value has another type."""
     if typing.get_origin(kind) is Literal:
         if value in typing.get_args(kind):
             return value

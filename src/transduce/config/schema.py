@@ -25,7 +25,7 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """A dataclass field for an option, with `least` <= value < `below`; `transduce options` shows the rest."""
+    """A dataclass field for an option, with `least` <= value < `below`; `transduce options` shows the others."""
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
@@ -124,7 +124,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained (section 5 of the paper)."""
+    """The options of training (section 5 of the paper)."""
 
     steps: int = option(100_000, "number of updates", unit="updates", paper="100000", least=1)
     minutes: float = option(
@@ -162,7 +162,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How a model searches for a translation (section 6.1 of the paper)."""
+    """The options of the search for a translation (section 6.1 of the paper)."""
 
     beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
     length_penalty: float = option(0.6, "exponent alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")

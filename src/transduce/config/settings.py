@@ -43,7 +43,7 @@ class Settings(Mapping[str, Any]):
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
 
     def under(self, source: str, values: Options) -> Self:
-        """A copy with `values` for those options that are not set yet."""
+        """A copy in which options that are not set yet have the values in `values`."""
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
@@ -85,5 +85,5 @@ class Settings(Mapping[str, Any]):
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; a list, as TOML and JSON have it, equals a tuple of the same items."""
+    """Whether two values are equal. A list, as read from TOML or JSON, equals a tuple of the same items."""
     return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))

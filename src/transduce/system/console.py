@@ -29,7 +29,7 @@ def log(text: str) -> None:
 
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Yield the items, and print every 25 seconds how many were yielded, and how many per second."""
+    """Yield the items, and print their number and rate every 25 seconds."""
     last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:

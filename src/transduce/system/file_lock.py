@@ -1,4 +1,4 @@
-"""A lock file, which one process at a time can hold, also among computers that share a file system."""
+"""A lock file, held by at most one process on all computers that share the file system."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +20,7 @@ def file_lock(path: Path, busy: str) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # takes 10 ms, too slow for --help
 
     made = [folder for folder in path.parents if not folder.exists()]
-    # 0.1 seconds are enough for two attempts: one fails if a process that frees the lock removes the file meanwhile.
+    # Time for two attempts: the first one fails if another process releases the lock and removes the file meanwhile.
     lock = FileLock(path, timeout=0.1, fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def file_lock(path: Path, busy: str) -> Iterator[bool]:
     finally:
         with suppress(OSError):
             if lock.is_locked:
-                path.unlink()  # before the release: afterwards, another process may hold it
+                path.unlink()  # before the release, since afterwards another process may lock the file
             for folder in made:
                 folder.rmdir()
         lock.release()

@@ -143,7 +143,7 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
-    """Check the size of every file in a folder's manifest, and with `hashes` its SHA-256, too.
+    """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
 
     but: the name of a file to skip, since users may edit it. Raises UserError, which names the first damaged or missing
     file. Files that are not in the manifest are ignored.

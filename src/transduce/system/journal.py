@@ -22,7 +22,7 @@ class Journal:
     """The file `journal.jsonl` of a training, to which each event is appended and flushed immediately."""
 
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
-        """Open `path` for appending, without a last line that a crash cut off. None: keep the events in memory.
+        """Open `path` for appending, and remove an incomplete last line. None: keep the events in memory.
 
         tensorboard: also write the numbers as TensorBoard event files, in the folder `tensorboard/` next to `path`.
         """
@@ -58,7 +58,7 @@ class Journal:
             self._writer.close()
 
     def _rewrite_tensorboard(self, folder: Path) -> None:
-        """Replace TensorBoard's files by one with the events of the journal, which may have been truncated."""
+        """Replace TensorBoard's files by a single file, written from the journal, which may have been truncated."""
         if self._writer:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):

@@ -49,8 +49,8 @@ def lower_priority() -> None:
 def sleep_soon() -> None:
     """Let waiting OpenMP threads sleep sooner; call it before torch is imported. The user's setting takes precedence.
 
-    A thread of libgomp spins 300,000 times before it sleeps. If other processes need its core, it delays the threads
-    that work: a training with two threads falls to a twentieth of its speed (`benchmarks/spinning.py`).
+    A libgomp thread spins 300,000 times before it sleeps, and so takes CPU time from threads that work. If other
+    processes use the cores, too, a training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)

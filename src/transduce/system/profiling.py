@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge a block or a decorated function to a phase; whole: with its inner phases, and without any `count`."""
+    """Charge a block or a decorated function to a phase; whole: include inner phases, and ignore `count`."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,10 +83,7 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is measured.
-
-    If so, callers use no other threads: overlapping phases would not add up to the elapsed time.
-    """
+    """Whether this thread is measured. If so, use no other threads: their phases would exceed the elapsed time."""
     return _active.get() is not None
 
 

@@ -80,12 +80,12 @@ def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: 
     updates = min(updates, train.steps)
     if updates <= 2 * train.warmup:
         yield (
-            f"{limit} about {updates:,.0f} updates, and the learning rate rises for {train.warmup:,}: allow more "
-            "updates, or lower train.warmup and data.max_tokens."
+            f"{limit} about {updates:,.0f} updates, but the learning rate rises over the first {train.warmup:,}: "
+            "allow more updates, or lower train.warmup and data.max_tokens."
         )
     elif train.cooldown and (updates < train.steps or train.cooldown > train.steps):
         yield (
-            f"{limit} about {updates:,.0f} updates, and the learning rate falls in the last {train.cooldown:,} of "
+            f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
             f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
         )
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:

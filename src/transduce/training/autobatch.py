@@ -94,7 +94,7 @@ def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device
     quarter = worst[: max(1, len(worst) // 4)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn(quarter)
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # Linux's unit; here, the system is Linux
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # in kilobytes, since this is Linux
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
     learn(worst)

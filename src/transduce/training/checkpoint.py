@@ -32,7 +32,7 @@ class TrainState:
     seconds: float = 0.0  # of training and validation, counted across restarts
     best: float | None = None  # lowest validation perplexity
     best_step: int = 0
-    stale: int = 0  # number of validations since the best
+    stale: int = 0  # validations since the lowest perplexity
     skipped: int = 0  # consecutive updates, up to now, whose loss or gradient was not finite
     journal_size: int = 0  # bytes of the journal at this position
     loss: float = 0.0  # like the next three, a sum since the last journal line
@@ -61,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Restore weights, optimizer state and position; raises UserError, which names a damaged file."""
+    """Restore weights, optimizer state and position; raises UserError if a file is damaged."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))

@@ -24,7 +24,7 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.training.rendezvous import environment_number, meet
 
-AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; its death is noticed by heartbeats
+AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; heartbeats detect its death
 
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
 Module = TypeVar("Module", bound=nn.Module)
@@ -35,7 +35,7 @@ class Slot:
     """One forward and backward pass that a rank computes in an update."""
 
     index: int  # of the micro-batch in its update
-    is_dummy: bool  # the pass only makes all ranks run equally many
+    is_dummy: bool  # a pass without effect, so that all ranks make equally many
 
 
 class Ranks(NamedTuple):
@@ -140,13 +140,13 @@ def is_first() -> bool:
 
 
 def check_single_process(command: str) -> None:
-    """Raise UserError if torchrun started several processes of a command that does not share its work."""
+    """Raise UserError if torchrun started several processes of a command that uses only one."""
     if environment_number("WORLD_SIZE", 1) > 1:
         raise UserError(f"torchrun is for `transduce train` only; start {command} without it.")
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """Wrap the model in DDP, or FSDP2 if `shard`, unless there is one rank; sparse: some weights may lack gradients."""
+    """Wrap the model in DDP, or FSDP2 if `shard`; a single rank needs neither. sparse: weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:
@@ -159,7 +159,7 @@ def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: t
         gradient_as_bucket_view=True,
         find_unused_parameters=sparse,
     )
-    wrapped_model.broadcast_buffers = False  # every rank computes its own; the constructor's argument is deprecated
+    wrapped_model.broadcast_buffers = False  # every rank computes its buffers; the argument above is deprecated
     return wrapped_model
 
 
@@ -172,7 +172,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
     mesh = init_device_mesh(device.type, (world,))
     for layer in model.get_submodule("decoder").children():
-        # `encode` calls these two before the layer itself is called, so they are sharded by themselves.
+        # `encode` calls key and value before the layer itself is called, so they are sharded separately.
         attention = layer.get_submodule("source_attention")
         fully_shard([attention.get_submodule("key"), attention.get_submodule("value")], mesh=mesh)
         fully_shard(layer, mesh=mesh)
@@ -183,7 +183,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
 
 
 def gradient_sync(wrapped_model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """A context for the passes of a micro-batch, in which DDP averages gradients only if `last`."""
+    """A context for the forward and backward pass of a micro-batch; DDP averages gradients in the last one only."""
     no_sync = getattr(wrapped_model, "no_sync", None)
     return no_sync() if no_sync and not last else nullcontext()
 

@@ -19,7 +19,7 @@ from transduce.training.announce import device_name
 from transduce.training.card import model_card
 from transduce.training.loop import Reason, Training
 
-UNTRAINED_PERPLEXITY = 100  # with a higher one, a model knows word frequencies but can hardly translate
+UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
@@ -64,7 +64,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
 
 
 class Candidate(NamedTuple):
-    """A candidate for the final model: a checkpoint, or the average of those at several steps."""
+    """A candidate for the final model: a checkpoint, or the average of several checkpoints."""
 
     weights: dict[str, torch.Tensor]
     steps: list[int]
@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
 def choose(training: Training) -> Candidate:
     """The average of the last checkpoints or the last one alone, whichever has the lower validation perplexity.
 
-    Averaging harms a model that is still improving fast. With train.average = 1: the best or the last checkpoint.
+    Averaging harms a model that is still improving fast. With train.average = 1, the best checkpoint replaces it.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:

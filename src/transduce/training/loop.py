@@ -54,7 +54,7 @@ class Training:
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
-    """Train until a limit (train.steps, minutes or patience) or a signal ends it, then save; returns the reason.
+    """Train until train.steps, minutes or patience is reached or a signal comes, then save; returns the reason.
 
     stop: called before every update; returns True to interrupt the training, as a signal does. Raises UserError after
     MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
@@ -79,7 +79,7 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """Yield the micro-batches of each update from the current position on, in endless epochs of blocks."""
+    """Yield the micro-batches of each update from the current position on, epoch after epoch without end."""
     state, config = training.state, training.config
     while True:
         plan = training.data.plan(
@@ -240,7 +240,7 @@ class Pace:
 
 @contextmanager
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether SIGINT or SIGTERM came in the block; a second signal ends the process.
+    """Yield a function that returns whether SIGINT or SIGTERM has arrived; a second signal ends the process.
 
     insist: ignore further signals, since torchrun and the cluster forward the same signal again.
     """

@@ -1,8 +1,8 @@
 """Connect the processes of a training, and end all of them if one dies.
 
-If a process dies, torchrun ends those on the same machine only, and other launchers end none, so the remaining ones
-would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. When a process dies,
-its connections close; the rank at the other end notices it immediately and, if it is rank 0, ends all other ranks.
+If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
+processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. The death of
+a process closes its connections, so rank 0 notices it and ends all other ranks, or these notice the death of rank 0.
 """
 
 import datetime

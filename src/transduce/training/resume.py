@@ -53,7 +53,7 @@ class Continued(NamedTuple):
 def continued(settings: Settings, out: Path) -> Continued:
     """The training in `out` with the options that the user changed; raises UserError for those that can't change."""
     old = model_folder.read_config(out)
-    # Not taken from `settings`: what the first start chose, and the files, since the corpus is prepared already.
+    # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = configure({name: settings[name] for name in TEXT if name in settings}).data

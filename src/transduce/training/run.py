@@ -153,7 +153,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
 
 
 def read_test(config: RunConfig) -> list[Pair]:
-    """The test set, read before training so that mistakes are found early; raises UserError for unreadable files."""
+    """The test set, read before training so that mistakes are found early; raises UserError for unusable files."""
     if not config.data.test:
         return []
     if suffixes(config.data.test[0])[0] == TREES:

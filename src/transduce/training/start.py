@@ -117,7 +117,7 @@ def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
-    """The prepared corpus: the folder that data.corpora names, or a new one in the run's folder."""
+    """The prepared corpus: the folder that data.corpora names, or a new one in `out`."""
     data = settings.config().data
     if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
@@ -193,7 +193,7 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         config.model.d_model,
         settings.get("train.warmup", 0),
         fine_tuning=fine_tuning,
-        max_updates=math.inf if "train.learning_rate" in settings else limit,  # a shorter warm-up raises the peak
+        max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
     )
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
@@ -202,7 +202,7 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
     """Raise UserError for a sentence that is too long for learned positions."""
     if config.model.positions != "learned":
         return
-    data, limit = prepared.mixture, config.model.max_positions - 1  # EOS, or BOS, takes one
+    data, limit = prepared.mixture, config.model.max_positions - 1  # one position is for EOS or BOS
     longest, length = data.longest()
     remedy = f"raise model.max_positions ({config.model.max_positions})"
     if length > limit:
