@@ -41,9 +41,7 @@ COMMANDS = {
     "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training."),
     "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
     "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training."),
-    "translate": Command(
-        "transduce.commands.translate:translate", "Translate a document, a text file or standard input."
-    ),
+    "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
     "serve": Command("transduce.wings.serving.command:serve", "Serve models with a web page and LibreTranslate's API."),
     "score": Command("transduce.commands.score:score", "Print the log-probability of each translation."),
     "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
@@ -53,9 +51,7 @@ COMMANDS = {
     "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
     "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
     "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),
-    "attention": Command(
-        "transduce.wings.inspection.command:attention", "Show attention and beam search for a sentence."
-    ),
+    "attention": Command("transduce.wings.inspection.command:attention", "Show a sentence's attention and search."),
     "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
         "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."

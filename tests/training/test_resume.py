@@ -247,7 +247,7 @@ def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     (out / "manifest.json").unlink()  # as if it had been stopped there
     status, said = run(capsys, arguments(corpus, out, train__steps=3))
-    assert status == 2 and "has made 6 updates; train.steps cannot be 3." in said
+    assert status == 2 and "has made 6 updates, so train.steps can't be 3." in said
     assert model_folder.read_config(out).train.steps == 6
 
 
@@ -279,8 +279,8 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
         status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
         assert status == 2
         assert said == (
-            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which training can't change to "
-            f"{value}; leave it out, or train into a new folder.\n"
+            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which can't change to "
+            f"{value}; leave {name.replace('__', '.')} out, or train into a new folder.\n"
         )
     status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
     assert status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said

@@ -370,10 +370,10 @@ def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path)
         ((name, value),) = change.items()
         name = name.replace("__", r"\.")
         given = {"model__d_model": 32, "model__d_ff": 64} | change
-        with pytest.raises(UserError, match=f"finished has {name} = {was}, which training can't change to {value}"):
+        with pytest.raises(UserError, match=f"finished has {name} = {was}, which can't change to {value}"):
             train(options(place, **given), tmp_path / "out", init=model)
     given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
-    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which training can't change"):
+    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which can't change"):
         train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 

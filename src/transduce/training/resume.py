@@ -66,8 +66,8 @@ def continued(settings: Settings, out: Path) -> Continued:
     for name, (was, now) in changes.items():
         if name.startswith(FIXED) and name not in NOT_FIXED:
             raise UserError(
-                f"{out} was started with {name} = {was}, which training can't change to {now}; leave it out, or train "
-                "into a new folder."
+                f"{out} was started with {name} = {was}, which can't change to {now}; leave {name} out, or train into "
+                "a new folder."
             )
     return Continued(config, text, changes)
 
@@ -92,7 +92,7 @@ def resume(
     state = load_newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
-        raise UserError(f"{out} has made {state.step:,} updates; train.steps cannot be {config.train.steps:,}.")
+        raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
@@ -164,11 +164,11 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
         raise UserError(
-            f"The prepared corpus of {out} is missing: {own} and {files[0]}; {_alternative(out)}.", option="init"
+            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}; {_alternative(out)}.", option="init"
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
+        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; name the same corpus.")
     return prepared
 
 

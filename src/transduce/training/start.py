@@ -107,7 +107,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
         if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
-            raise UserError(f"{origin.folder} has {name} = {was}, which training can't change to {now}; leave it out.")
+            raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
@@ -140,11 +140,11 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
-            raise UserError(f"{folder} was prepared with {name} = {was}; leave it out, or prepare again.")
+            raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
     check_vocabulary(settings, prepared.tokenizer.source_size, folder)
     if config.data.valid:
         raise UserError(
-            f"{folder} has its own validation text; leave out the validation files, or prepare it again.",
+            f"{folder} has its own validation text; leave out the validation files, or prepare the text again.",
             option="data.valid",
         )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
