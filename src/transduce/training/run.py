@@ -158,7 +158,7 @@ def read_test(config: RunConfig) -> list[Pair]:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "Parsers are not scored while they train: leave out the test files, and use `transduce evaluate` later.",
+            "Parsers are not scored while they train: use `transduce evaluate` later, and leave out the test files.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

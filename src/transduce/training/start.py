@@ -144,7 +144,7 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     check_vocabulary(settings, prepared.tokenizer.source_size, folder)
     if config.data.valid:
         raise UserError(
-            f"{folder} has its own validation text; leave out the validation files, or prepare the text again.",
+            f"{folder} has its own validation text; prepare the text again, or leave out the validation files.",
             option="data.valid",
         )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
