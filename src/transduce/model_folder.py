@@ -84,7 +84,7 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write config.toml and, if the sources of its values are recorded, sources.json; each file atomically."""
+    """Write config.toml and, if the sources of its values are recorded, sources.json; both atomically."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
     write_text(folder / CONFIG, to_toml(config))

@@ -61,7 +61,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
 def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
     """Yield a staging folder whose files are moved into `folder` when the block ends.
 
-    Files of the same name are replaced; the manifest lists only the new files, and is absent while they are moved.
+    Files of the same name are replaced; the manifest lists only the new files, and is absent while files are moved.
     If the block raises, `folder` stays as it was. Raises UserError if `folder` can't be written or the disk is full.
     """
     folder = Path(folder)

@@ -30,7 +30,7 @@ class Trial(NamedTuple):
 
     accumulate: int  # micro-batches per update
     updates_per_epoch: int  # extrapolated from the first block if there are several
-    padding: float  # its share of the first block's tokens
+    padding: float  # share of padding in the first block
     seconds_per_update: float  # infinite if not measured
 
 

@@ -97,7 +97,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
-    """Make an update of the weights from micro-batches, given as indices of their pairs."""
+    """Make one update from micro-batches, which are the indices of their pairs."""
     state, config = training.state, training.config
     state.step += 1
     state.position += 1

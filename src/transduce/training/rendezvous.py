@@ -125,7 +125,7 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
 
 
 class FailureDetector:
-    """Heartbeats between rank 0 and every other rank. An empty message is a heartbeat, a text the reason to end."""
+    """Heartbeats between rank 0 and every other rank. A message is empty, or the reason to end."""
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
         """Start the heartbeats (collective call). names: the names of all ranks, for messages."""
