@@ -28,7 +28,7 @@ def cores(group: Path = CGROUP) -> int:
 
 
 def free_memory(group: Path = CGROUP) -> float:
-    """Bytes that this process, or its container, can allocate before Linux kills it; infinite on other systems."""
+    """Bytes that this process or its container can allocate before Linux kills it; inf on other systems."""
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
         free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
