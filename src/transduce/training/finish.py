@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
 def choose(training: Training) -> Candidate:
     """The average of the last checkpoints or the last one alone, whichever has the lower validation perplexity.
 
-    Averaging harms a model that is still improving fast. With train.average = 1, the best checkpoint replaces the average.
+    Averaging harms a model that still improves fast. With train.average = 1, the best checkpoint replaces the average.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:
