@@ -1,4 +1,4 @@
-"""transduce: the Transformer of "Attention Is All You Need", from parallel text to translations.
+"""transduce trains, runs and serves Transformer translation models ("Attention Is All You Need").
 
     import transduce
     translator = transduce.load("models/en-de")
@@ -6,7 +6,7 @@
 
     transduce.train({"data.corpora": [{"files": ["train.en", "train.de"]}]}, "models/en-de")
 
-The names below are loaded when they are first used, so that `import transduce` is fast.
+The names in `__all__` are imported when they are first used, so `import transduce` is fast.
 """
 
 from importlib import import_module

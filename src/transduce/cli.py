@@ -1,7 +1,7 @@
-"""The command line: the table of commands, what reaches them, and what becomes of errors.
+"""The command line: the table of commands, how arguments are read, and how errors are reported.
 
-A command is one function; its module is imported when the command is called. To add one, write the function and
-name it in COMMANDS (CONTRIBUTING.md).
+A command is one function, whose module is imported when the command is called. To add a command, write the function and
+add it to COMMANDS (CONTRIBUTING.md).
 """
 
 import inspect
@@ -22,7 +22,7 @@ from transduce.system.machine import sleep_soon
 
 
 class Command(NamedTuple):
-    """A command: where its function is, and its line in `transduce --help`."""
+    """A command: the place of its function, and its summary in `transduce --help`."""
 
     function: str  # "module:function"
     summary: str
@@ -34,24 +34,24 @@ GROUPS = {  # in the order of `transduce --help`
     "Prepare corpora": ("fetch", "doctor", "prepare", "join"),
     "Exchange models": ("export", "import"),
     "Study a model": ("attention", "parse", "reproduce"),
-    "Show what there is": ("info", "options"),
+    "Show details": ("info", "options"),
 }
 COMMANDS = {
-    "demo": Command("transduce.wings.demo.command:demo", "Train a small model and write a report, in minutes."),
+    "demo": Command("transduce.wings.demo.command:demo", "Train a small model in minutes and write a report."),
     "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training."),
-    "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model on."),
+    "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
     "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training."),
-    "translate": Command("transduce.commands.translate:translate", "Translate a document, a text file or the input."),
-    "serve": Command("transduce.wings.serving.command:serve", "Serve models: a web page and LibreTranslate's API."),
-    "score": Command("transduce.commands.score:score", "Print the log-probability of given translations."),
+    "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
+    "serve": Command("transduce.wings.serving.command:serve", "Serve models with a web page and LibreTranslate's API."),
+    "score": Command("transduce.commands.score:score", "Print the log-probability of each translation."),
     "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
     "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
     "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
-    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus once, to train many times."),
-    "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a prepared corpus or a text."),
-    "export": Command("transduce.wings.export.command:export", "Write a model for another program."),
-    "import": Command("transduce.wings.export.command:import_model", "Read a Marian or OPUS-MT model."),
-    "attention": Command("transduce.wings.inspection.command:attention", "Show attention and search of a sentence."),
+    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus for several trainings."),
+    "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
+    "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
+    "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),
+    "attention": Command("transduce.wings.inspection.command:attention", "Show a sentence's attention and search."),
     "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
         "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."
@@ -61,22 +61,21 @@ COMMANDS = {
 }
 
 FILES_FOLLOW = {"train": "name the files of a corpus after --train", "input": "name the file to read after --input"}
-SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list after one file
-FLAGS = {  # of options that have a flag of another name
+SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list of files after a
+FLAGS = {  # of the options whose flags have other names
     "data.corpora": "--train",
     "data.valid": "--valid",
     "data.test": "--test",
     "data.source": "--from",
     "data.target": "--to",
 }
-ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name that looks like one can be written ./a=b
+ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can be written as ./a=b
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; `arguments` are the process's own unless given.
+    """Run a command line, by default that of this process.
 
-    Exits with status 2 and one sentence for a user's mistake, 130 after Ctrl-C and 141 when the reader of
-    the output has gone.
+    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the reader of the output has gone.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -87,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"transduce: {_sentence(error)}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit prints an error
         sys.exit(141)
     except OSError as error:
         if not is_full(error):
@@ -99,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The commands as cyclopts sees them; errors are raised, and flags have no --no- form.
+    """The cyclopts application with all commands; it raises errors, and its flags have no --no- form.
 
-    bare: no command was named, so that `--help` shows the summaries; a command's own help is its docstring.
+    bare: no command is named, so `--help` shows the summaries of all. Otherwise it shows a command's docstring.
     """
     app = cyclopts.App(
         name="transduce",
@@ -121,7 +120,7 @@ def application(*, bare: bool = False) -> cyclopts.App:
 
 
 def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
-    """Spell out what cyclopts doesn't read by itself: bare section.key=value, and `-` for standard input."""
+    """Rewrite the arguments that cyclopts can't read: section.key=value without --set, and `-` for standard input."""
     parameters = _parameters(arguments[0]) if arguments else {}
     flags = {f"--{name.replace('_', '-')}" for name, each in parameters.items() if each.annotation is bool}
     spelt: list[str] = []
@@ -144,7 +143,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 
 
 def _sentence(error: UserError | CycloptsError) -> str:
-    """What is wrong, on one line, and where to find help."""
+    """The error message on one line; for an error of usage, with the command that shows help."""
     if isinstance(error, UserError):
         return _with_flags(error)
     command = " ".join(error.command_chain or ())
@@ -159,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The sentence, with the flags by which a user sets what it is about."""
+    """The error message, with the flags that set the options to change."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
@@ -167,7 +166,7 @@ def _with_flags(error: UserError) -> str:
 
 
 def _shown_default(default: Any) -> str | None:
-    """A default as `--help` shows it; an empty one is not shown."""
+    """A default as `--help` shows it; None hides an empty default."""
     return None if default in ((), None, "", False) else str(default)
 
 

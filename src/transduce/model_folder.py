@@ -1,10 +1,10 @@
-"""A model folder: what a training leaves behind, and everything that translating needs.
+"""Read and write model folders, which hold a model and the files of its training.
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
     sources.json                                                      where each value of config.toml came from
     journal.jsonl  data/  checkpoints/step-00001234/                                          the training
 
-Without a manifest the training is not finished; then its newest intact checkpoint is the model.
+In a folder without manifest.json, the training is not finished, and its newest intact checkpoint is the model.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA = "checkpoints", "data"
-CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # a copy with a longer name is no checkpoint
+CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
 
 
 class Bundle(NamedTuple):
@@ -42,7 +42,7 @@ class Bundle(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A model folder without its weights."""
+    """Facts about a model folder, known without loading its weights."""
 
     config: RunConfig
     weights: Path
@@ -52,7 +52,7 @@ class Description(NamedTuple):
 
 
 def describe(folder: Path | str) -> Description:
-    """Read everything but the weights, sizes checked; raises UserError that names what is missing or damaged."""
+    """Read a model folder without its weights; raises UserError if a file is missing or has the wrong size."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"There is no model folder {folder}.")
@@ -61,7 +61,7 @@ def describe(folder: Path | str) -> Description:
     if finished:
         verify(folder, but=CARD)
         if not (folder / WEIGHTS).exists():
-            raise UserError(f"{folder} is an export, without {WEIGHTS}; give the model folder that it was made of.")
+            raise UserError(f"{folder} is an export without {WEIGHTS}. Give the model folder that was exported.")
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
         weights, metrics = newest_intact(folder) / WEIGHTS, {}
@@ -69,7 +69,7 @@ def describe(folder: Path | str) -> Description:
 
 
 def read_config(folder: Path) -> RunConfig:
-    """The configuration of a run or a model; raises UserError if there is none, or one of a newer format."""
+    """The configuration in a model folder; raises UserError if it is missing or of a newer format."""
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
@@ -79,19 +79,19 @@ def read_config(folder: Path) -> RunConfig:
     try:
         sources = json.loads((folder / SOURCES).read_bytes())
     except ValueError:
-        raise UserError(f"{folder / SOURCES} is damaged; delete it, or use another copy.") from None
+        raise UserError(f"{folder / SOURCES} is damaged. Delete it, or replace it by another copy.") from None
     return dataclasses.replace(config, sources=sources)
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write the configuration, and where its values came from if that is recorded; each file whole or not at all."""
+    """Write config.toml and, if the sources of its values are recorded, sources.json; both atomically."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
     write_text(folder / CONFIG, to_toml(config))
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """What metrics.json holds; a number that is not finite, as older versions wrote it, becomes None."""
+    """The content of metrics.json; NaN and infinity, which older versions wrote, become None."""
     text = (folder / METRICS).read_text(encoding="utf-8")
     metrics: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
     return metrics
@@ -103,17 +103,17 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a run after its first update, oldest first, intact or damaged."""
+    """The checkpoints of a training except step 0, oldest first, intact or damaged."""
     return [path for path in checkpoints_in(run / CHECKPOINTS) if step_of(path)]
 
 
 def step_of(checkpoint: Path) -> int:
-    """The number of updates before a checkpoint."""
+    """The number of updates made before a checkpoint was written."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
 def newest_intact(run: Path) -> Path:
-    """The newest checkpoint of a run whose files have the right sizes; raises UserError if there is none."""
+    """The newest checkpoint in which every file has the right size; raises UserError if there is none."""
     reasons = []
     for path in reversed(checkpoints(run)):
         try:
@@ -127,17 +127,14 @@ def newest_intact(run: Path) -> Path:
 
 
 def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int = 1) -> Bundle:
-    """The model, in eval mode, with its tokenizer and configuration.
-
-    Raises UserError that names what is missing, damaged or of a newer format.
-    """
+    """Load a model, in eval mode; raises UserError if a file is missing, damaged or of a newer format."""
     description = describe(folder)
     tokenizer = Tokenizer.load(folder, threads)
     return Bundle(Path(folder), description.config, tokenizer, load_network(description, device))
 
 
 def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
-    """The model alone, in eval mode."""
+    """Build the network of a model and load its weights; the network is in eval mode."""
     from transduce.model.build import build, load_weights
 
     model = build(description.config.model)
@@ -153,7 +150,7 @@ def publish_model(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Make `folder`, which may hold the training, a finished model folder; raises UserError if the disk is full."""
+    """Write a finished model into `folder`, which may hold its training; raises UserError if the disk is full."""
     needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
@@ -167,7 +164,7 @@ def fill(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Write a model into an existing folder, without a manifest."""
+    """Write a model's files into an existing folder, without a manifest."""
     from safetensors.torch import save_file
 
     write_config(folder, config)
@@ -178,14 +175,11 @@ def fill(
 
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
-    """The mean of the weights of several checkpoints, hashes checked (section 6.1: the last 5, or 20, checkpoints).
-
-    Summed in float64: in float32 the average of equal checkpoints can differ from them.
-    """
+    """The mean of the weights of several checkpoints, whose hashes are checked first (section 6.1 of the paper)."""
     import torch
     from safetensors.torch import load_file
 
-    total: dict[str, Tensor] = {}
+    total: dict[str, Tensor] = {}  # float64: in float32 the average of equal checkpoints can differ from them
     for path in checkpoints:
         verify(path, hashes=True)
         last = load_file(path / WEIGHTS)

@@ -105,7 +105,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
         assert (
             "\nCorpus      300 pairs src-tgt, " in said
-            and "\nLanguages   not named; set data.source and data.target " in said
+            and "\nLanguages   unknown; set data.source and data.target " in said
         )
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
@@ -686,14 +686,14 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
     "train --train train.tsv --out x --keep-optimizer": "give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
-    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which training",
+    "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which can't",
     "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",
     "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already: ",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
-    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave it out, or",
-    "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave it out, or prepare",
-    "train --train train.tsv --out x --test x.mrg": "by brackets; leave out the test files (--test).",
-    "train --train data --out x --from en": "data was prepared with data.source = ka; leave it out, or prepare",
+    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave data.",
+    "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave data.joint out",
+    "train --train train.tsv --out x --test x.mrg": "later, and leave out the test files (--test).",
+    "train --train data --out x --from en": "data was prepared with data.source = ka; leave data.source out",
     "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
     "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
     "train --train other --out x": "other is a folder. Name a file in it.",

@@ -71,7 +71,7 @@ def test_alone_there_is_no_process_group():
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
         ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²'"),
         ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),
-        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"}, "MASTER_PORT is 65536; the last port is 65535"),
+        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"}, "MASTER_PORT is 65536; the highest port is 65535"),
     ],
 )
 def test_half_an_environment_is_refused(environment, pattern, monkeypatch):
@@ -88,7 +88,7 @@ def test_other_commands_refuse_to_be_many(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
-    with pytest.raises(UserError, match=r"transduce reproduce is one process, start it without"):
+    with pytest.raises(UserError, match=r"only; start transduce reproduce without it"):
         carry_out([], [1], tmp_path, 1.0)
 
 
@@ -112,13 +112,15 @@ def test_a_missing_rank_is_named_and_not_waited_for_for_ever():
     processes = together.start(3, "-c", JOINS)
     processes[2].kill()
     for status, said in together.ends(processes)[:2]:
-        assert status == 1 and "has not heard of rank 2: was it killed, or never started?" in said
-        assert "has not heard of rank 2 for 3 seconds; start all ranks together" in said
+        assert status == 1 and "has not heard from rank 2: was it killed, or never started?" in said
+        assert "has not heard from rank 2 for 3 seconds; start all ranks together" in said
 
 
 def test_two_processes_with_one_number_are_refused():
     processes = together.start(2, "-c", JOINS, RANK="0")
-    assert any("is the second of its number" in said or "does not meet" in said for _, said in together.ends(processes))
+    assert any(
+        "have the same rank" in said or "can't connect to the others" in said for _, said in together.ends(processes)
+    )
 
 
 # -- what several do --------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
 
 def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
     out = tmp_path / "out"
-    busy = f"transduce: Another transduce trains in {out}; wait for it, or choose another output folder.\n"
+    busy = f"transduce: Another process trains in {out}; wait until it ends, or choose another folder.\n"
     process = begin(arguments(corpus, out, train__steps=50_000))
     try:
         for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
@@ -186,7 +186,7 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
         assert status == 0
-        assert f"out is finished at {steps} updates; to train on, raise what ended it: train.steps.\n" in said
+        assert f"out is finished at {steps} updates. To train it further, raise train.steps.\n" in said
         for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
             more = {"train__steps": steps, "train__precision": precision} | other
             status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))
@@ -247,7 +247,7 @@ def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     (out / "manifest.json").unlink()  # as if it had been stopped there
     status, said = run(capsys, arguments(corpus, out, train__steps=3))
-    assert status == 2 and "has made 6 updates; train.steps cannot be 3." in said
+    assert status == 2 and "has made 6 updates, so train.steps can't be 3." in said
     assert model_folder.read_config(out).train.steps == 6
 
 
@@ -279,8 +279,8 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
         status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
         assert status == 2
         assert said == (
-            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which training can't change to "
-            f"{value}; leave it out, or train into a new folder.\n"
+            f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which can't change to "
+            f"{value}; leave {name.replace('__', '.')} out, or train into a new folder.\n"
         )
     status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
     assert status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said

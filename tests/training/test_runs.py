@@ -194,12 +194,12 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     limits = {"train__minutes": 0.02, "train__steps": 10**6}
     train(options(place, **limits, train__warmup=100_000), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
-    assert "0.02 minutes are enough for about " in said and "the learning rate rises for 100,000: allow more" in said
+    assert "0.02 minutes are enough for about " in said and "rises over the first 100,000: allow more" in said
     assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
     assert "minutes are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
-    assert "There will be about 2 updates, and the learning rate rises for 9: allow more" in capfd.readouterr().err
+    assert "about 2 updates, but the learning rate rises over the first 9: allow more" in capfd.readouterr().err
 
 
 def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):
@@ -209,7 +209,7 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
     assert re.search(r"for about [\d,]+ updates, and the learning rate falls in the last 50 of 1,000,000,000:", said)
     assert "the learning rate rises" not in said
     train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
-    assert "There will be about 5 updates, and the learning rate falls in the last 9" in capfd.readouterr().err
+    assert "There will be about 5 updates, but the learning rate falls over the last 9" in capfd.readouterr().err
 
 
 def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):
@@ -370,10 +370,10 @@ def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path)
         ((name, value),) = change.items()
         name = name.replace("__", r"\.")
         given = {"model__d_model": 32, "model__d_ff": 64} | change
-        with pytest.raises(UserError, match=f"finished has {name} = {was}, which training can't change to {value}"):
+        with pytest.raises(UserError, match=f"finished has {name} = {was}, which can't change to {value}"):
             train(options(place, **given), tmp_path / "out", init=model)
     given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
-    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which training can't change"):
+    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which can't change"):
         train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 
@@ -494,7 +494,10 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
         ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
-        ("data.max_tokens=8", r"A sentence of \d+ tokens does not fit into a micro-batch of 8: raise data\.max_tokens"),
+        (
+            "data.max_tokens=8",
+            r"A sentence of \d+ tokens does not fit into a micro-batch of 8 tokens: raise data\.max_tokens",
+        ),
     ],
 )
 def test_bad_options_are_named(assignment, pattern, place, tmp_path, capsys):
@@ -589,7 +592,7 @@ def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str)
     last = result.stderr.splitlines()[-1]
     found = re.fullmatch(
         rf"transduce: There is no room for {out}/checkpoints/(step-\d+): it needs at least ([\d,]+) bytes, "
-        rf"([\d,]+) are free \(.*({reason}).*\); make room or write elsewhere\.",
+        rf"([\d,]+) bytes are free \(.*({reason}).*\); free more space\.",
         last,
     )
     assert found, result.stderr

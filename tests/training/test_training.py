@@ -327,7 +327,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
     assert state.step == 1
     assert same(weights(model), load_file(first / "model.safetensors"))
     said = " ".join(capsys.readouterr().err.split())
-    assert str(path) in said and "The checkpoint before it is used." in said
+    assert str(path) in said and "The previous checkpoint is used." in said
     assert checkpoints_in(tmp_path) == [first]
     assert (tmp_path / "damaged-step-00000002").is_dir()
     (again,) = written(tmp_path, range(2, 3), float)  # by the training that went on

@@ -1,1 +1,1 @@
-"""Every option: names, types, defaults, the paper's values, and the table that chooses sizes."""
+"""Options: their names, types, defaults and values in the paper, and the table that chooses sizes."""

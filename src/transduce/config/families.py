@@ -1,17 +1,16 @@
-"""The registry of model families: where the class of each model.kind is, and which options only some families read.
+"""The registry of model families: the class for each value of model.kind, and the options that only some families use.
 
-To add a family, write its class in a module and name it in `FAMILIES`. The module is imported when a model of it is
-built.
+To add a family, write its class in a module and add it to `FAMILIES`. The module is imported when it is first needed.
 """
 
 from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """A kind of model."""
+    """A model family: its class, and the options that only some families use."""
 
     model: str  # "module:class" of a Seq2Seq
-    reads: tuple[str, ...] = ()  # those of its options that not every family reads
+    reads: tuple[str, ...] = ()  # options that this family uses, but not every family
 
 
 FAMILIES = {
@@ -31,8 +30,7 @@ FAMILIES = {
     "bytenet": Family("transduce.wings.families.bytenet:ByteNet", ("model.kernel_size",)),
 }
 
-
-READ_BY = {  # option -> the families that read it; all families read an option that is missing here
+READ_BY = {  # option -> the families that use it; an option that is not listed is used by all families
     option: [kind for kind, other in FAMILIES.items() if option in other.reads]
     for family in FAMILIES.values()
     for option in family.reads

@@ -1,4 +1,4 @@
-"""A configuration from TOML and from `section.key=value` arguments, and its checks."""
+"""Read configurations from TOML and `section.key=value` arguments, and check them."""
 
 import dataclasses
 import difflib
@@ -28,14 +28,11 @@ from transduce.config.schema import (
 )
 from transduce.system.errors import UserError
 
-CONFIG_FORMAT = 1  # of config.toml; a newer one is refused
+CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
 def configure(*layers: Options) -> RunConfig:
-    """A configuration from layers of options, the later over the earlier.
-
-    Raises UserError for an unknown name (and names the nearest), a value of the wrong type or one that no run can have.
-    """
+    """Merge layers of options into a configuration, later over earlier; raises UserError for invalid options."""
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:
         for name, value in layer.items():
@@ -53,10 +50,7 @@ def configure(*layers: Options) -> RunConfig:
 
 
 def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
-    """`section.key=value` arguments as options; the option's type decides how the value is read.
-
-    Raises UserError for an argument without `=`, an unknown name or a value of the wrong type.
-    """
+    """The options in `section.key=value` arguments; raises UserError for unknown names and wrong types."""
     values: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
@@ -67,7 +61,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
-    """The options of a TOML file; raises UserError that names `file` and the place."""
+    """The options in the text of a TOML file; raises UserError, which names `file`, for invalid text."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -88,7 +82,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 
 
 def to_toml(config: RunConfig) -> str:
-    """The whole configuration; `configure(read_recipe(to_toml(c), ...)) == c`."""
+    """The whole configuration as TOML; `configure(read_recipe(to_toml(c), ...)) == c`."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
     return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
@@ -99,7 +93,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _kind(name: str, unknown: str = "Unknown") -> Any:
-    """The type of an option; raises UserError with the nearest name. A name without a section is compared with keys."""
+    """The type of an option; raises UserError, with the most similar name, for an unknown option."""
     kinds = _kinds()
     if name in kinds:
         return kinds[name]
@@ -110,7 +104,6 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
-    """The value that a command-line text stands for."""
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind in (tuple[str, ...], tuple[int, ...]):
@@ -125,7 +118,7 @@ def _parse(name: str, text: str, kind: Any) -> Any:
 
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
-    """`value` as the option's type; raises UserError if it has another type."""
+    """Convert a value to the type of its option; raises UserError if the value has another type."""
     if typing.get_origin(kind) is Literal:
         if value in typing.get_args(kind):
             return value
@@ -145,7 +138,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 
 
 def _checked_text(name: str, text: str) -> str:
-    """The text; raises UserError for a file name that is not UTF-8, which TOML can't hold."""
+    """Return the text; raises UserError for a file name that is not UTF-8, since TOML can't represent it."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise UserError(f"{name}: the name {text!a} is not UTF-8; rename the file.")
     return text
@@ -164,13 +157,13 @@ def _corpus(name: str, item: Any) -> CorpusConfig:
 
 
 def check(config: RunConfig) -> None:
-    """Raise UserError for values that no run can have."""
+    """Raise UserError for options that are invalid or contradict each other."""
     _check_bounds(config)
     _check_model(config.model)
     if config.train.shard and config.model.experts:
         raise UserError("train.shard is not for models with experts; leave it out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
-        raise UserError("data.symbols makes a vocabulary for the target side alone: set data.joint=false, too.")
+        raise UserError("data.symbols needs a separate vocabulary for each side: set data.joint=false, too.")
     _check_family(config)
 
 
@@ -183,7 +176,7 @@ def _check_bounds(config: RunConfig) -> None:
 
 
 def _check_family(config: RunConfig) -> None:
-    """Raise UserError for options that the model's family does not read."""
+    """Raise UserError for options that the model's family does not use."""
     defaults = RunConfig()
     for name, families in READ_BY.items():
         if config.model.kind not in families and value_of(config, name) != value_of(defaults, name):
@@ -192,7 +185,7 @@ def _check_family(config: RunConfig) -> None:
 
 
 def _check_model(model: ModelConfig) -> None:
-    """Sizes that don't fit each other."""
+    """Raise UserError for sizes of a model that contradict each other."""
     if model.d_model % 2:
         raise UserError(f"model.d_model must be even, not {model.d_model}: positions are pairs of sine and cosine.")
     if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):

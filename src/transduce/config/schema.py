@@ -1,6 +1,7 @@
-"""Every option as a field of a frozen dataclass: its type, default, help and bounds.
+"""All options, as fields of frozen dataclasses with types, defaults, help and bounds.
 
-The defaults are the base model of the paper (Table 3 and section 5). `size_table.py` chooses what a user leaves open.
+The defaults are the paper's base model (Table 3 and section 5). `size_table.py` chooses values for options that the
+user does not set.
 """
 
 import dataclasses
@@ -14,20 +15,17 @@ from typing import Any, Literal, NamedTuple
 from transduce.config.families import FAMILIES
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
-# One-character tokens that replace placeholders (wings/inline): Unicode reserves them for programs.
+# Characters that replace placeholders, one token each (wings/inline); Unicode reserves them for use inside programs.
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 SECTIONS = ("model", "data", "train", "decode")
 
-Options = Mapping[str, Any]  # dotted name -> value, as a recipe or the command line gives them
+Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the command line
 
 
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """A field of a configuration. `transduce options` prints help, unit and the paper's value.
-
-    least, below: bounds of a number.
-    """
+    """A dataclass field for an option, with `least` <= value < `below`; `transduce options` shows the others."""
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
@@ -38,48 +36,48 @@ class ModelConfig:
     kind: Literal[tuple(FAMILIES)] = option(  # type: ignore[valid-type]  # the registry is the list of names
         "transformer", "model family", paper="transformer"
     )
-    vocab_size: int = option(37000, "size of the target vocabulary, taken from the tokenizer", paper="37000", least=1)
+    vocab_size: int = option(37000, "size of the target vocabulary, set from the tokenizer", paper="37000", least=1)
     source_vocab_size: int = option(
-        0, "size of the source vocabulary; 0: one joint vocabulary for both sides", paper="0"
+        0, "size of the source vocabulary, set from the tokenizer; 0: joint vocabulary", paper="0"
     )
-    num_encoder_layers: int = option(6, "encoder layers, N", paper="6", least=1)
-    num_decoder_layers: int = option(6, "decoder layers, N", paper="6", least=1)
+    num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1)
+    num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1)
     d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
     d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
-    num_heads: int = option(8, "attention heads, h", paper="8", least=1)
+    num_heads: int = option(8, "number of attention heads, h", paper="8", least=1)
     d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
     d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
-    dropout: float = option(0.1, "dropout on each sublayer's output and the embeddings, P_drop", paper="0.1", below=1)
-    attention_dropout: float = option(0.0, "dropout on the attention weights", paper="0", below=1)
+    dropout: float = option(0.1, "dropout rate of sublayer outputs and embeddings, P_drop", paper="0.1", below=1)
+    attention_dropout: float = option(0.0, "dropout rate of attention weights", paper="0", below=1)
     attention: Literal["scaled", "dot", "additive"] = option(
-        "scaled", "attention score: scaled q k / sqrt(d_k), dot q k, additive v tanh(q + k)", paper="scaled"
+        "scaled", "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)", paper="scaled"
     )
     activation: Literal["relu", "gelu", "silu"] = option(
         "relu", "activation function of the feed-forward layers", paper="relu"
     )
-    output_bias: bool = option(False, "bias on the output logits, as in Marian", paper="false")
+    output_bias: bool = option(False, "add a bias to the output logits, as in Marian", paper="false")
     norm: Literal["post", "pre"] = option(
-        "post", "layer norm after each residual sum (post) or before each sublayer (pre)", paper="post"
+        "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
     )
     positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "position encoding", paper="sinusoidal")
-    max_positions: int = option(1024, "longest sequence that learned positions can encode", unit="tokens", least=1)
-    experts: int = option(0, "experts of a sparse feed-forward layer; 0: dense layers", paper="0")
-    experts_per_token: int = option(2, "experts that each token uses", least=1)
+    max_positions: int = option(1024, "maximum sequence length with learned positions", unit="tokens", least=1)
+    experts: int = option(0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0")
+    experts_per_token: int = option(2, "number of experts that process each token", least=1)
     expert_layers: tuple[int, ...] = option(
-        (), "layers of encoder and decoder that have experts, counted from 1; empty: all"
+        (), "numbers of the encoder and decoder layers with experts, from 1; empty: all layers"
     )
-    cell: Literal["lstm", "gru"] = option("lstm", "cell of recurrent models")
-    kernel_size: int = option(3, "positions that a convolution sees", unit="tokens", least=1)
+    cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
+    kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
     convolutions: tuple[str, ...] = option(
-        (), "layers of convolutional models, each COUNTxCHANNELSxKERNEL; empty: all are d_model wide"
+        (), "layers of a convolutional model, as a list of COUNTxCHANNELSxKERNEL; empty: all have d_model channels"
     )
     window: int = option(
-        0, "keys on each side in restricted self-attention, itself included; 0: all", unit="tokens", paper="0"
+        0, "self-attention: keys on each side of a position, counting the position; 0: all", unit="tokens", paper="0"
     )
 
     @property
     def shape(self) -> str:
-        """Family and sizes, for messages."""
+        """A description of the model's family and sizes, for messages."""
         sizes = f"{self.kind}, {self.num_encoder_layers}+{self.num_decoder_layers} layers, d_model {self.d_model}"
         if self.kind != "transformer":
             return sizes
@@ -89,112 +87,107 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """One training corpus of several."""
+    """A training corpus and its weight."""
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
-    weight: float = option(1.0, "how often each of its pairs is seen per epoch; 0.5: half of them, 2: twice")
+    weight: float = option(1.0, "how often an epoch contains each pair; 0.5: half of the pairs; 2: all pairs twice")
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The text, its vocabulary and its batches."""
+    """The text, its cleaning, its vocabulary and its batches."""
 
-    corpora: tuple[CorpusConfig, ...] = option((), "training corpora")
-    valid: tuple[str, ...] = option((), "validation files; empty: a part of the corpus without overlap is split off")
-    test: tuple[str, ...] = option((), "test files, translated and scored once at the end")
+    corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
+    valid: tuple[str, ...] = option((), "validation files; empty: split pairs off the training corpus (data.holdout)")
+    test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
-    tokenizer: Literal["bpe", "unigram"] = option("bpe", "SentencePiece's model of subwords", paper="bpe")
-    joint: bool = option(True, "one vocabulary for both sides", paper="true")
-    symbols: bool = option(False, "the target side is linearised trees, and each of its words is one token")
+    tokenizer: Literal["bpe", "unigram"] = option("bpe", "type of SentencePiece model", paper="bpe")
+    joint: bool = option(True, "share one vocabulary between source and target", paper="true")
+    symbols: bool = option(False, "the target side is linearised parse trees, in which each word is one token")
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto", "masked: the model sees a symbol for each placeholder and no tags; auto: for documents", paper="kept"
+        "auto", "masked: replace placeholders by symbols, remove tags; auto: masked for document corpora", paper="kept"
     )
-    vocab_size: int = option(37000, "tokens in a vocabulary", paper="37000", least=1)
+    vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
-        25000,
-        "target tokens in an update's batch, padding counted, and as many source tokens",
-        unit="tokens",
-        paper="25000",
-        least=1,
+        25000, "maximum size of an update on each side, padding included", unit="tokens", paper="25000", least=1
     )
     max_length: int = option(
-        256, "pairs with a longer sentence on either side are left out of training and counted", unit="tokens", least=1
+        256, "maximum length of a side; pairs with a longer side are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(0.0, "pairs with a larger ratio of lengths in characters are left out; 0: no limit")
-    deduplicate: bool = option(True, "leave out exact repetitions of a pair")
-    rules: tuple[str, ...] = option((), "rules of `transduce doctor`; pairs that break one are left out, too")
-    bleu_tokenize: str = option("13a", "sacreBLEU's tokenization; none: the text is tokenized already")
-    holdout: int = option(1000, "pairs split off for validation if there are no validation files", unit="pairs")
+    max_ratio: float = option(0.0, "maximum ratio of a pair's longer side to its shorter, in characters; 0: no limit")
+    deduplicate: bool = option(True, "leave out exact duplicates of pairs")
+    rules: tuple[str, ...] = option((), "rules of `transduce doctor`; pairs that break any of them are left out")
+    bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
+    holdout: int = option(1000, "number of pairs to split off if there are no validation files", unit="pairs")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained (section 5 of the paper)."""
+    """The options of training (section 5 of the paper)."""
 
-    steps: int = option(100_000, "updates", unit="updates", paper="100000", least=1)
+    steps: int = option(100_000, "number of updates", unit="updates", paper="100000", least=1)
     minutes: float = option(
-        0.0, "wall-clock limit over all starts of a training, beside train.steps; 0: none", unit="minutes"
+        0.0, "limit on training time across restarts, in addition to train.steps; 0: no limit", unit="minutes"
     )
     warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
     cooldown: int = option(
-        0, "last updates of train.steps, over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
+        0, "number of last updates, over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
     )
     learning_rate: float = option(
-        1.0, "factor on the paper's schedule, whose peak is 1 / sqrt(d_model * warmup)", paper="1"
+        1.0, "factor on the paper's schedule, which peaks at 1 / sqrt(d_model * warmup)", paper="1"
     )
-    label_smoothing: float = option(0.1, "probability spread over the vocabulary", paper="0.1", below=1)
-    balance: float = option(0.01, "weight of the loss that balances the load of experts")
-    accumulate: int = option(0, "micro-batches per update; 0: as few as fit into memory, measured at the start")
+    label_smoothing: float = option(0.1, "probability that is spread evenly over the vocabulary", paper="0.1", below=1)
+    balance: float = option(0.01, "weight of the loss term that balances the load of experts")
+    accumulate: int = option(0, "micro-batches per update; 0: as few as memory allows, measured at the start")
     precision: Literal["float32", "bfloat16", "auto"] = option(
         "auto", "precision of matrix products; auto: bfloat16 if the processor supports it", paper="float32"
     )
-    optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "update rule", paper="adam")
-    beta1: float = option(0.9, "Adam's decay of the mean gradient", paper="0.9", below=1)
-    beta2: float = option(0.98, "Adam's decay of the mean squared gradient", paper="0.98", below=1)
+    optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "optimizer", paper="adam")
+    beta1: float = option(0.9, "decay rate of Adam's mean gradient; momentum of SGD", paper="0.9", below=1)
+    beta2: float = option(0.98, "decay rate of the mean squared gradient (Adam, RMSprop)", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
-    keep_last: int = option(5, "checkpoints kept besides the best", paper="5", least=1)
+    keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
-        5,
-        "checkpoints averaged at the end, unless the last alone is better; 1: the best or the last",
-        paper="5",
-        least=1,
+        5, "number of last checkpoints to average, unless the last alone is better; 1: no averaging", paper="5", least=1
     )
-    patience: int = option(0, "validations without improvement before training stops; 0: no limit")
-    seed: int = option(1, "seed of the initialization, the order of batches and dropout", below=2**63)
-    threads: int = option(0, "CPU threads of a process; 0: one per core", unit="threads")
-    shard: bool = option(False, "several processes: each keeps only a shard of weights and optimizer state (FSDP)")
+    patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
+    seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
+    threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
+    shard: bool = option(False, "with several processes: keep only a shard of the model in each (FSDP)")
 
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How a model searches for a translation (section 6.1 of the paper)."""
+    """The options of the search for a translation (section 6.1 of the paper)."""
 
-    beam_size: int = option(4, "hypotheses kept per sentence; 1: greedy", paper="4", least=1)
-    length_penalty: float = option(0.6, "alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")
+    beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
+    length_penalty: float = option(0.6, "exponent alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")
     max_extra_tokens: int = option(
-        50, "tokens by which a translation may be longer than its source", unit="tokens", paper="50"
+        50, "maximum number of tokens by which a translation exceeds its source", unit="tokens", paper="50"
     )
-    max_tokens: int = option(4096, "source tokens of all hypotheses of a batch", unit="tokens", least=1)
-    shortlist: bool = option(False, "limit the fast engine to tokens that occurred with the source's in training")
+    max_tokens: int = option(
+        4096, "maximum batch size: source tokens, counted once for each hypothesis", unit="tokens", least=1
+    )
+    shortlist: bool = option(False, "limit the fast engine to target tokens seen with the source tokens in training")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that a training, and the model that it leaves, depends on."""
+    """All options that determine a training and its model."""
 
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
-    sources: Mapping[str, str] | None = field(default=None, compare=False)  # see settings.py; None: not recorded
+    sources: Mapping[str, str] | None = field(default=None, compare=False)  # option -> source; None: not recorded
 
 
 class Option(NamedTuple):
-    """One line of `transduce options`."""
+    """An option, as `transduce options` shows it."""
 
     name: str
     kind: Any
@@ -208,7 +201,7 @@ class Option(NamedTuple):
 
 @functools.cache  # reading the types takes milliseconds
 def options() -> tuple[Option, ...]:
-    """Every option by its dotted name."""
+    """All options, with names such as model.d_model."""
     return tuple(
         Option(f"{section.name}.{key}", kind, default, **metadata)
         for section in dataclasses.fields(RunConfig)
@@ -218,13 +211,13 @@ def options() -> tuple[Option, ...]:
 
 
 def flatten(config: RunConfig, sections: Sequence[str] = SECTIONS) -> dict[str, Any]:
-    """The options of the given sections by dotted name; `configure(flatten(c)) == c`."""
+    """The values of all options in `sections`, by dotted name; `configure(flatten(c)) == c`."""
     names = [option.name for option in options() if option.name.partition(".")[0] in sections]
     return {name: value_of(config, name) for name in names}
 
 
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Options that differ: dotted name -> (old value, new value)."""
+    """The options that differ: dotted name -> (old value, new value)."""
     was, now = flatten(old), flatten(new)
     return {name: (was[name], now[name]) for name in was if was[name] != now[name]}
 

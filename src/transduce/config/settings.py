@@ -1,7 +1,7 @@
-"""Options with their source: where each value came from.
+"""Options, each with its source: the layer that set its value.
 
-Layers, the lowest first: defaults of the schema, the table of sizes, the model that training continues from, a recipe,
-the command line. What a training measures (the corpus, the machine, a trial) comes on top.
+Layers, lowest first: the defaults of the schema, the table of sizes, the model that training continues from, a recipe,
+the command line, and what a training measures (corpus, machine, trial).
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from transduce.config.schema import Options, RunConfig, flatten, options
 DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
 RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
 CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
-CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # by the user
+CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # these sources mean that the user chose the value
 
 
 class Settings(Mapping[str, Any]):
@@ -26,38 +26,38 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
-        """Settings as they are; of a plain mapping, the calling program is the source."""
+        """Convert options to Settings, with the calling program as the source; Settings are returned unchanged."""
         return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod
     def of_config(cls, config: RunConfig) -> Self:
-        """All options of a configuration, with the sources that it recorded."""
+        """All options of a configuration, with their recorded sources."""
         settings = cls(DEFAULT, flatten(config))
         settings._sources |= config.sources or {}
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """With these options on top; a value that stays the same, also a default, keeps its source."""
+        """A copy with `values` on top; a value that stays the same, even if it is a default, keeps its source."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
 
     def under(self, source: str, values: Options) -> Self:
-        """With these options below: only those that were missing are added."""
+        """A copy in which options that are not set yet have the values in `values`."""
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
-        """With the options of `other` on top, and their sources; a value that stays the same keeps its source."""
+        """A copy with the options and sources of `other` on top; a value that stays the same keeps its source."""
         new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 
     def without(self, *names: str) -> Self:
-        """Without some options."""
+        """A copy without the named options."""
         kept = {name: value for name, value in self.items() if name not in names}
         return self._with(kept, {name: self._sources[name] for name in kept})
 
     def source(self, name: str) -> str:
-        """Where an option's value came from."""
+        """The source of an option's value."""
         return self._sources.get(name, DEFAULT)
 
     def is_chosen(self, name: str) -> bool:
@@ -85,5 +85,5 @@ class Settings(Mapping[str, Any]):
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; a list of TOML or JSON equals a tuple."""
+    """Whether two values are equal. A list, as read from TOML or JSON, equals a tuple of the same items."""
     return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))

@@ -1,4 +1,4 @@
-"""The table of sizes: what a user leaves open, chosen by the size of the corpus.
+"""The table of sizes: the values, by corpus size, of options that the user does not set.
 
 Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
 has too few updates) and many epochs. The last row is the paper's base model. Row 2 was measured on Multi30k
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 class Sizes(NamedTuple):
     """A row of the table."""
 
-    up_to: float  # pairs
+    up_to: float  # pairs in the corpus
     vocab_size: int
     num_layers: int  # of encoder and of decoder
     d_model: int
@@ -22,7 +22,7 @@ class Sizes(NamedTuple):
     dropout: float
     max_tokens: int  # per update, on each side
     warmup: int  # updates
-    peak: float  # learning rate at the end of the warm-up, from which the factor on the paper's schedule follows
+    peak: float  # learning rate at the end of the warm-up; train.learning_rate is computed from it
     epochs: int
     patience: int  # validations; there is one per epoch
 
@@ -37,12 +37,12 @@ TABLE = (
 
 
 def sizes_for(pairs: int) -> Sizes:
-    """The row for a corpus of this many pairs."""
+    """The row of the table for a corpus of this many pairs."""
     return next(row for row in TABLE if pairs <= row.up_to)
 
 
 def model_options(pairs: int) -> Mapping[str, Any]:
-    """Shape of the model and size of the batches."""
+    """The shape of the model and the batch size for a corpus of this many pairs."""
     row = sizes_for(pairs)
     return {
         "model.num_encoder_layers": row.num_layers,
@@ -64,10 +64,10 @@ def training_options(
     fine_tuning: bool = False,
     max_updates: float = math.inf,
 ) -> Mapping[str, Any]:
-    """Length and learning rate of a training.
+    """The length and learning rate of a training.
 
-    warmup: 0, or the updates that the user chose. fine_tuning: a trained model gets a third of the learning rate.
-    max_updates: the limit that the user chose, or that the time allows.
+    warmup: train.warmup if the user set it, else 0. fine_tuning: the model is trained already, so the learning rate is
+    divided by 3. max_updates: the limit on updates that follows from train.steps and train.minutes, if these are set.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak

@@ -1,1 +1,1 @@
-"""System services: errors, files, locks, the journal, the machine, profiling."""
+"""System services: errors, messages, files, locks, the journal, the machine, profiling."""

@@ -1,4 +1,4 @@
-"""Messages and progress for people, on the standard error; the standard output holds results only."""
+"""Messages and progress, printed on standard error; standard output is for results only."""
 
 import math
 import sys
@@ -15,21 +15,21 @@ Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
-_people = Console(stderr=True, highlight=False, emoji=False)  # :Books: in opus:Books:en-de is no emoji
+_people = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
 
 
 def silence(wanted: bool) -> None:
-    """Whether this process prints no more messages: of several ranks, only rank 0 prints."""
+    """Turn the messages of this process off, or on again. Of several ranks, only rank 0 prints."""
     _people.quiet = wanted
 
 
 def log(text: str) -> None:
-    """Print a message on the standard error, above the line of progress if there is one."""
+    """Print a message on standard error, above the progress line if there is one."""
     _people.print(text, markup=False, soft_wrap=True)
 
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """The same items, with a message about their number and rate every 25 seconds."""
+    """Yield the items, and print their number and rate every 25 seconds."""
     last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:
@@ -39,7 +39,7 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as h:mm:ss."""
+    """A number of seconds as h:mm:ss."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -47,28 +47,28 @@ def duration(seconds: float) -> str:
 
 
 def transfer_line(name: str, done: int, total: int, rate: float) -> str:
-    """The progress of a download; done, total (0: unknown) and rate in bytes. A narrow terminal cuts off the end."""
+    """The progress line of a download; `done` and `total` (0: unknown) are in bytes, `rate` in bytes per second."""
     left = duration((total - done) / rate) if rate else "?"
     of_all = f" of {total / 1e6:,.1f} MB  {left} left" if total else " MB"
     return f"{done / 1e6:,.1f}{of_all}  {rate / 1e6:,.1f} MB/s  {name}"
 
 
 class Display:
-    """A line of progress: updated in place on a terminal, printed every 25 seconds elsewhere."""
+    """A progress line: redrawn in place on a terminal, printed every 25 seconds elsewhere."""
 
     def __init__(self) -> None:
-        self._shown = -math.inf  # when, on the monotonic clock
+        self._shown = -math.inf  # time of the last update, on the monotonic clock
         self._bar: Progress | None = None
         if sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
-            # Drawn only by `show`, without a thread of its own.
+            # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
                 BarColumn(12), text, console=_people, auto_refresh=False, transient=True, redirect_stdout=False
             )
             self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Show the progress (total = 0: unknown), at most every 0.2 seconds on a terminal; cheap to call often."""
+        """Show the progress (total = 0: unknown), but not more often than every 0.2 seconds on a terminal."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return
@@ -89,7 +89,7 @@ class Display:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print the rows in columns; the last column may be long and is not folded, so that it can be copied."""
+    """Print rows in aligned columns on standard output, without wrapping, so that long cells can be copied."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

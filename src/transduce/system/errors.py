@@ -1,14 +1,14 @@
-"""A user's mistake, as one sentence."""
+"""The exception for mistakes that a user can correct."""
 
 
 class UserError(Exception):
-    """A mistake that the user can correct: what is wrong, where (file, line, option), what to do.
+    """A mistake that the user can correct. The message says what is wrong, where (file, line, option) and what to do.
 
-    The command line prints the sentence without a traceback and exits with status 2. Every other exception is a fault
-    of this program and keeps its traceback.
+    The command line prints the message without a traceback and exits with status 2. Any other exception is a bug in
+    transduce, and its traceback is printed.
     """
 
     def __init__(self, text: str, *, option: str = "") -> None:
-        """option: the name of what to change, such as "data.valid" or "out"; the command line adds its flag."""
+        """option: the option or parameter to change, such as "data.valid" or "out"; the command line adds its flag."""
         super().__init__(text)
         self.option = option

@@ -1,4 +1,4 @@
-"""One process at a time in a folder, on this computer and on others that share the file system."""
+"""A lock file, held by at most one process on all computers that share the file system."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,16 +11,16 @@ LOCK = ".lock"
 
 @contextmanager
 def file_lock(path: Path, busy: str) -> Iterator[bool]:
-    """Hold the lock file `path`, and remove it at the end; the system frees it when the process ends, even if killed.
+    """Hold a lock on the file `path` during the block, then remove the file. Killing the process also frees the lock.
 
-    Makes the folder of `path`, and removes it if it is still empty at the end. Yields False where no lock is possible:
-    in a read-only folder, or on a file system without locks. Raises UserError, with the sentence `busy`, if another
-    process holds the lock.
+    Creates the folder of `path`, and removes it at the end if it is empty. Yields whether the lock is held: False in a
+    read-only folder and on a file system without locks. Raises UserError with the message `busy` if another process
+    holds the lock.
     """
-    from filelock import FileLock, Timeout  # 10 ms: too slow for --help
+    from filelock import FileLock, Timeout  # takes 10 ms, too slow for --help
 
     made = [folder for folder in path.parents if not folder.exists()]
-    # Two attempts: the process that just released the lock may have removed the file in between.
+    # Time for two attempts: the first one fails if another process releases the lock and removes the file meanwhile.
     lock = FileLock(path, timeout=0.1, fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def file_lock(path: Path, busy: str) -> Iterator[bool]:
     finally:
         with suppress(OSError):
             if lock.is_locked:
-                path.unlink()  # before the release, so that nobody locks a file that is about to vanish
+                path.unlink()  # before the release, since afterwards another process may lock the file
             for folder in made:
                 folder.rmdir()
         lock.release()

@@ -26,14 +26,14 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 
 MANIFEST = "manifest.json"
-MANIFEST_FORMAT = 1  # a newer one is refused
+MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
 ASIDE = ".aside-"
 GRACE_SECONDS = 60.0  # before an unlocked staging folder is removed
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota and `ulimit -f`
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a used-up quota, a file over `ulimit -f`
 
 
 class Entry(NamedTuple):
-    """A file in a manifest: its bytes and its hexadecimal digest."""
+    """The entry of a file in a manifest: its size in bytes and its hexadecimal SHA-256."""
 
     size: int
     sha256: str
@@ -61,7 +61,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
 def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
     """Yield a staging folder whose files are moved into `folder` when the block ends.
 
-    Files of the same name are replaced; the manifest lists only the new files, and is absent while they are moved.
+    Files of the same name are replaced; the manifest lists only the new files, and is absent while files are moved.
     If the block raises, `folder` stays as it was. Raises UserError if `folder` can't be written or the disk is full.
     """
     folder = Path(folder)
@@ -114,12 +114,12 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
 
 
 def to_json(value: Any) -> str:
-    """Indented JSON with a final line feed; nan and inf become null."""
+    """The value as indented JSON with a final line feed; NaN and infinity become null."""
     return json.dumps(finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def finite(value: Any) -> Any:
-    """The value with None for each nan and inf in it, which JSON doesn't know."""
+    """A copy of the value in which None replaces NaN and infinity, which JSON can't represent."""
     if isinstance(value, Mapping):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -128,7 +128,7 @@ def finite(value: Any) -> Any:
 
 
 def read_manifest(folder: Path | str) -> dict[str, Entry]:
-    """The files of a complete folder by name; raises UserError if the manifest is missing or can't be read."""
+    """The entries of a folder's manifest by file name; raises UserError if it is missing, damaged or too new."""
     path = Path(folder) / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -136,23 +136,23 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         if version == MANIFEST_FORMAT:
             return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{folder} is not complete: {path} is missing. Write it again or use another copy.") from None
+        raise UserError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
     except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
-        raise UserError(f"{path} is damaged. Write {folder} again or use another copy.") from None
-    raise UserError(f"{path} has format {version}, but this transduce reads {MANIFEST_FORMAT}. Install a newer one.")
+        raise UserError(f"{path} is damaged. Create {folder} again or use another copy.") from None
+    raise UserError(f"{path} has format {version}, this transduce reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
-    """Compare the size of every file with the manifest, and its SHA-256 if `hashes`.
+    """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
 
-    but: the name of a file that people may edit, which is skipped. Raises UserError that names the first damaged or
-    missing file. Files without an entry are ignored.
+    but: the name of a file to skip, since users may edit it. Raises UserError, which names the first damaged or missing
+    file. Files that are not in the manifest are ignored.
     """
     for name, entry in read_manifest(folder).items():
         if name == but:
             continue
         path = Path(folder) / name
-        remedy = f"Write {folder} again or use another copy."
+        remedy = f"Create {folder} again or use another copy."
         if not path.is_file():
             raise UserError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
@@ -162,21 +162,21 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
 
 
 def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
-    """Remove the staging files and folders that killed processes left in `parent`; returns what was removed.
+    """Remove the staging files and folders that killed processes left in `parent`; returns their paths.
 
-    age: seconds without a change before something is removed; 0 only where no other process may start to write.
-    name: only the staging folders of this name. What can't be removed stays.
+    age: skip files and folders that changed in the last `age` seconds; use 0 only if no other process may start to
+    write. name: remove only leftovers of this file or folder. Leftovers that can't be removed are skipped.
     """
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
         lock = path.with_name(path.name + LOCK)
-        with suppress(OSError, UserError):  # another process removes it as well, or writes to it
+        with suppress(OSError, UserError):  # another process may remove it or write to it
             changed = (path if os.path.lexists(path) else lock).lstat().st_mtime
             if age and time.time() - changed < age:
                 continue
             with file_lock(lock, f"{path} is being written.") as is_held:
-                if age and not is_held:  # without locks, another process may be writing
+                if age and not is_held:  # without locks, another process may still be writing
                     continue
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -190,15 +190,15 @@ def is_full(error: BaseException) -> bool:
     """Whether an exception means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL
-    # Libraries written in Rust, such as safetensors, raise an exception of their own that quotes the code.
+    # Libraries written in Rust, such as safetensors, raise their own exceptions, whose messages contain the code.
     return any(f"(os error {code})" in str(error) for code in FULL)
 
 
 @contextmanager
 def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
-    """A hidden, locked folder in `parent` that is removed if the block raises; messages name `path`."""
+    """Yield a hidden, locked folder in `parent`, which is removed if the block raises; messages name `path`."""
     aside = _aside(parent, path.name)
-    with file_lock(aside.with_name(aside.name + LOCK), f"{path} is being written by another process; start again."):
+    with file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."):
         try:
             aside.mkdir(parents=True)
         except OSError as error:
@@ -223,7 +223,7 @@ def _check_absent(path: Path) -> None:
 
 
 def _write_manifest(folder: Path) -> None:
-    """Write the manifest of `folder` after all its files are safely on the disk."""
+    """Flush all files of `folder` to the disk, then write its manifest."""
     files = {}
     umask = os.umask(0)
     os.umask(umask)
@@ -237,7 +237,7 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """The files below `folder`, with slashes, without its manifest."""
+    """The relative paths of all files below `folder`, except its manifest."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     return sorted(name for name in names if name != MANIFEST)
 
@@ -251,7 +251,7 @@ def digest(path: Path, algorithm: str = "sha256") -> str:
 def _sync(path: Path) -> None:
     """Flush a file's content, or a folder's list of names, to the disk."""
     if os.name == "nt" and path.is_dir():
-        return  # Windows can't open a folder; NTFS keeps a journal of its names
+        return  # Windows can't open folders; NTFS journals changes to them
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -260,10 +260,10 @@ def _sync(path: Path) -> None:
 
 
 def write_error(path: Path, needed: int, error: BaseException) -> UserError:
-    """The sentence for an error while `path` is written; needed: bytes, if known."""
+    """The UserError for an error while `path` is written; needed: expected bytes, 0 if unknown."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
     free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
     size = f"it needs at least {needed:,} bytes, " if needed else ""
-    return UserError(f"There is no room for {path}: {size}{free:,} are free ({error}); make room or write elsewhere.")
+    return UserError(f"There is no room for {path}: {size}{free:,} bytes are free ({error}); free more space.")

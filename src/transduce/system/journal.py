@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON line an event.
+"""The journal of a training: one line of JSON per event.
 
 An event is a dictionary with "event" (its name), "time" (seconds since 1970) and plain values.
 """
@@ -19,12 +19,12 @@ Event = dict[str, Any]
 
 
 class Journal:
-    """The file `journal.jsonl` of a run: events are appended and written out at once."""
+    """The file `journal.jsonl` of a training, to which each event is appended and flushed immediately."""
 
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
-        """Open `path` to append; a line that a crash left torn is removed. None: write nothing to the disk.
+        """Open `path` for appending, and remove an incomplete last line. None: keep the events in memory.
 
-        tensorboard: also write the numbers as TensorBoard event files, into `tensorboard/` beside `path`.
+        tensorboard: also write the numbers as TensorBoard event files, in the folder `tensorboard/` next to `path`.
         """
         self._file: BinaryIO = path.open("a+b") if path else BytesIO()
         self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
@@ -34,32 +34,31 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes written so far: what a checkpoint remembers, and `truncate` goes back to."""
+        """Bytes written so far; a checkpoint records this number for `truncate`."""
         return self._file.tell()
 
     def truncate(self, size: int) -> None:
-        """Forget the events behind the first `size` bytes: a resumed run will write them again."""
+        """Remove the events after the first `size` bytes, since a resumed training writes them again."""
         self._file.seek(0, os.SEEK_END)
-        self._file.truncate(min(size, self._file.tell()))  # a power failure may have left less than was written
+        self._file.truncate(min(size, self._file.tell()))  # a power failure may have cut the file off
         self._file.seek(0, os.SEEK_END)
         if self._tensorboard:
             self._rewrite_tensorboard(self._tensorboard)
 
     def write(self, event: str, **values: Value) -> None:
-        """Append one event; numbers that JSON does not know (nan, inf) become null."""
+        """Append an event; NaN and infinity become null."""
         record = finite({"event": event, "time": round(time.time(), 3), **values})
         self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         self._file.flush()
         self._add_scalars(record)
 
     def close(self) -> None:
-        """Close the files."""
         self._file.close()
         if self._writer:
             self._writer.close()
 
     def _rewrite_tensorboard(self, folder: Path) -> None:
-        """Replace the event files by one with the journal's events: points after a checkpoint must not stay."""
+        """Replace TensorBoard's files by a single file, written from the journal, which may have been truncated."""
         if self._writer:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):
@@ -74,7 +73,7 @@ class Journal:
             self._add_scalars(json.loads(line))
 
     def _add_scalars(self, record: Event) -> None:
-        """Write the numbers of an event for TensorBoard."""
+        """Write the numbers of an event to TensorBoard's file, if there is one."""
         if self._writer:
             for name, value in record.items():
                 if name not in ("event", "time", "step") and isinstance(value, (int, float)):

@@ -11,60 +11,57 @@ from pathlib import Path
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # parameters of mallopt(3)
 KEPT_BLOCK_BYTES = 1 << 30
 OLD_KEPT_BLOCK_BYTES = 1 << 25  # the maximum before glibc 2.35
-SPIN_COUNT = "3000"  # some ten microseconds
-KERNELS_CACHED = "64"  # a micro-batch needs 39
+SPIN_COUNT = "3000"  # about ten microseconds
+KERNELS_CACHED = "64"  # per cache; a micro-batch needs 39
 AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # required by CTranslate2's AVX-512 kernels
 CGROUP = Path("/sys/fs/cgroup")  # the limits of a container (version 2)
 NICENESS = 5  # about a third of a normal thread's share
 
 
 def cores(group: Path = CGROUP) -> int:
-    """The CPU threads that this process may use, limited by the CPU quota of its container."""
+    """The number of CPU threads that this process may use, limited by the CPU quota of its container."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # no limit, or "max"
+    with contextlib.suppress(OSError, ValueError):  # there is no quota: no file, or "max"
         quota, period = map(int, (group / "cpu.max").read_text(encoding="ascii").split())
         return max(1, min(allowed, math.ceil(quota / period)))
     return allowed
 
 
 def free_memory(group: Path = CGROUP) -> float:
-    """Bytes that this process can take before Linux kills it, limited by the memory of its container.
-
-    Infinite on other systems, which swap.
-    """
+    """Bytes that this process or its container can allocate before Linux kills it; inf on other systems."""
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
         free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
     with contextlib.suppress(OSError, ValueError):
         limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        cached = int(_entry(group / "memory.stat", "inactive_file "))
-        free = min(free, limit - used + cached)  # of files, which Linux frees when needed
+        cached = int(_entry(group / "memory.stat", "inactive_file "))  # Linux frees cached files when needed
+        free = min(free, limit - used + cached)
     return free
 
 
 def lower_priority() -> None:
     """Lower the priority of this thread and of the threads that it will start."""
-    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call is about the whole process
+    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def sleep_soon() -> None:
-    """Let waiting OpenMP threads sleep sooner; call it before torch is imported. A user's own setting stays.
+    """Let waiting OpenMP threads sleep sooner; call it before torch is imported. The user's setting takes precedence.
 
-    libgomp spins 300,000 times before it sleeps. If another process needs the core, the spinning thread delays the
-    others, and a training with two threads falls to a twentieth of its speed (`benchmarks/spinning.py`).
+    A libgomp thread spins 300,000 times before it sleeps, and so takes CPU time from threads that work. If other
+    processes use the cores, too, a training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
 def keep_memory() -> None:
-    """Tell glibc to reuse large blocks instead of returning them to the system; does nothing elsewhere.
+    """Tell glibc to reuse large blocks instead of returning them to the system; does nothing without glibc.
 
-    Tensors are blocks of megabytes, with another shape in every batch and search step. The system clears each page of
-    a returned block, which took up to a fifth of the time of a training and a sixth of a search. All threads share the
-    kept memory.
+    Tensors are blocks of megabytes, and their shapes differ between batches and search steps. The system clears every
+    page that it hands out again, which took up to a fifth of the time of a training and a sixth of that of a search.
+    All threads share the retained memory.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
@@ -75,10 +72,10 @@ def keep_memory() -> None:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's cache to the kernels of an update; call it before the first product. A user's own setting stays.
+    """Limit oneDNN's cache to the kernels of an update, unless the user set a limit; call it before the first product.
 
     oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 product; oneDNN and torch each cache 1,024.
-    Batches rarely have the same shapes, so without a limit a training grows by gigabytes for nothing.
+    Batches rarely have the same shape, so most cached kernels are never used again and waste gigabytes.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, KERNELS_CACHED)
@@ -92,16 +89,16 @@ def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
 
 
 def _entry(file: Path, name: str) -> str:
-    """The value after a name in a file of the system, from the first line with it; "" without one."""
+    """The rest of the first line that starts with `name` in a system file; "" if no line does."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 
 
 def use_wide_registers() -> None:
-    """Let CTranslate2 use AVX-512 on every processor that has it; call it before the first translator.
+    """Let CTranslate2 use AVX-512 on every processor that has it; call it before creating a translator.
 
-    By default it does so only on Intel processors and uses AVX2 on others, which is up to 10 % slower. A user's own
-    setting stays.
+    By default, CTranslate2 uses AVX-512 on Intel processors only. On others it uses AVX2, which is up to 10 % slower.
+    The user's setting takes precedence.
     """
     if features() >= AVX512:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

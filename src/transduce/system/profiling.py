@@ -1,11 +1,11 @@
-"""A time profile: seconds by phase, which add up to the time between start and end.
+"""A time profile: the seconds of each phase, which add up to the elapsed time.
 
     with profiling(["forward", "backward"]) as profile:
-        ...                                  # in a function that is called:  with phase("forward"): …
+        ...                                  # in a function called here:  with phase("forward"): …
     profile.table()
 
-Without a profile, a phase costs almost nothing. Time inside an inner phase is charged to that phase only. A phase that
-is not listed is charged to the one around it.
+Without a profile, `phase` costs almost nothing. Time in an inner phase is charged to that phase only. Time in a phase
+that is not listed is charged to the phase around it.
 """
 
 import time
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 
 class Profile:
-    """Seconds of each phase, and counts such as tokens."""
+    """The seconds of each phase, and counts, such as tokens."""
 
     def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
         """synchronize: waits for the device, so that its time is charged to the right phase."""
@@ -29,7 +29,7 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """Seconds of all phases and of the rest."""
+        """The seconds of all phases and those outside any phase."""
         return sum(self.seconds.values()) + self.unaccounted
 
     def charge(self) -> None:
@@ -43,18 +43,18 @@ class Profile:
         self._since = now
 
     def table(self) -> list[str]:
-        """A line for each phase that took time, for the rest and for the total."""
+        """Lines of text: one for each phase that took time, then the unaccounted time and the total."""
         rows = {name: seconds for name, seconds in self.seconds.items() if seconds}
         rows |= {"unaccounted": self.unaccounted, "total": self.total}
         return [f"{name:<12} {seconds:>9.2f} s {seconds / self.total:>7.1%}" for name, seconds in rows.items()]
 
 
-_active: ContextVar[Profile | None] = ContextVar("profile", default=None)  # threads that start later have none
+_active: ContextVar[Profile | None] = ContextVar("profile", default=None)  # a new thread has none
 
 
 @contextmanager
 def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> Iterator[Profile]:
-    """Measure these phases inside the block, in this thread."""
+    """Measure the time of the given phases during the block, in this thread only."""
     profile = Profile(phases, synchronize)
     token = _active.set(profile)
     try:
@@ -66,10 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge the block, or the function that this decorates, to the phase.
-
-    whole: inner phases are charged to this one, and `count` is ignored.
-    """
+    """Charge a block or a decorated function to a phase; whole: include inner phases, and ignore `count`."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -86,15 +83,11 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is measured.
-
-    Work that is usually spread over threads then stays in this one: phases of several threads overlap, and their
-    seconds would not add up to the time that passed.
-    """
+    """Whether this thread is measured. If so, use no other threads: their phases would exceed the elapsed time."""
     return _active.get() is not None
 
 
 def count(what: str, number: int) -> None:
-    """Add to the profile's counts, if there is a profile."""
+    """Add a number to one of the profile's counts, if there is a profile."""
     if profile := _active.get():
         profile.counts[what] += number

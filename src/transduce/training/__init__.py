@@ -1,1 +1,1 @@
-"""From batches to weights: loss, schedule, update, checkpoints, the loop. Knows nothing of search or text."""
+"""Training: loss, learning rate, updates, checkpoints, the loop, and the start and end of a run."""

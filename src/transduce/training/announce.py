@@ -1,4 +1,4 @@
-"""What `train` prints before the first update: the corpus, the sizes and why, and warnings."""
+"""The lines that `train` prints before the first update: corpus, sizes and their reasons, and warnings."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from transduce.training.distributed import ALONE, Ranks
 def announcement(
     prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, device: torch.device, ranks: Ranks
 ) -> list[str]:
-    """A line each for corpus, vocabulary, model, batches, length and time, and the warnings."""
+    """One line each on corpus, vocabulary, model, batches, length and time, and one line for each warning."""
     facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
     row = size_table.sizes_for(facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
@@ -27,9 +27,9 @@ def announcement(
         return f" (chosen for {size})" if all(settings.source(name) == FROM_SIZES for name in names) else ""
 
     left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
-    left_out += [f"{facts.dropped:,} related to the validation set"] if facts.dropped else []
-    named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees have no language
-    languages = "not named; set data.source and data.target (such as en, de) for servers, documents and exports"
+    left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
+    named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees need no language
+    languages = "unknown; set data.source and data.target (such as en, de) for servers, documents and exports"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
@@ -40,7 +40,7 @@ def announcement(
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
-        f"Batches     up to {data.max_tokens:,} tokens on either side of an update, {cut}, "
+        f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
         f"{trial.padding:.1%} padding; {trial.updates_per_epoch:,} updates per epoch" + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
         f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}" + why("train.steps"),
@@ -50,7 +50,7 @@ def announcement(
 
 
 def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
-    """Device description."""
+    """The device and the number of processes, such as "2 × 4 CPU threads"."""
     times = f"{ranks.world} × " if ranks.world > 1 else ""
     if device.type == "cpu":
         threads = ranks.threads(config.train.threads) if ranks.world > 1 else config.train.threads
@@ -59,7 +59,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
 
 
 def updates_in_budget(config: RunConfig, trial: Trial) -> float:
-    """The updates that train.minutes allow; infinite without a limit, or if the time of an update is unknown."""
+    """The estimated number of updates within train.minutes; infinite without a limit or a measured time per update."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     return round(60 * config.train.minutes / trial.seconds_per_update)
@@ -68,25 +68,25 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
 def _time_line(config: RunConfig, trial: Trial) -> str:
     seconds = min(config.train.steps * trial.seconds_per_update, 60 * config.train.minutes or math.inf)
     if not math.isfinite(seconds):
-        return "Time        unknown until training has begun"
+        return "Time        unknown until the training has begun"
     hours, minutes = divmod(max(1, round(seconds / 60)), 60)
     return "Estimated training time: " + (f"{hours} h {minutes} min" if hours else f"{minutes} min")
 
 
 def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial) -> Iterator[str]:
-    """Warn if warm-up or cool-down outlasts the run, or if patience has no effect."""
+    """Warnings if the warm-up or cool-down outlasts the training, or if train.patience has no effect."""
     train, updates = config.train, updates_in_budget(config, trial)
     limit = f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
     updates = min(updates, train.steps)
     if updates <= 2 * train.warmup:
         yield (
-            f"{limit} about {updates:,.0f} updates, and the learning rate rises for {train.warmup:,}: allow more, or "
-            "lower train.warmup and data.max_tokens."
+            f"{limit} about {updates:,.0f} updates, but the learning rate rises over the first {train.warmup:,}: "
+            "allow more updates, or lower train.warmup and data.max_tokens."
         )
     elif train.cooldown and (updates < train.steps or train.cooldown > train.steps):
         yield (
-            f"{limit} about {updates:,.0f} updates, and the learning rate falls in the last {train.cooldown:,} of "
-            f"{train.steps:,}: set train.steps to that number, and train.cooldown below it."
+            f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
+            f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
         )
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:
         yield f"There is no validation set, so train.patience ({train.patience}) has no effect."

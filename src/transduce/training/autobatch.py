@@ -1,4 +1,4 @@
-"""A trial before the first update: the largest micro-batch that fits into memory, and the time of an update."""
+"""A trial before the first update, which finds a micro-batch size that fits into memory and times an update."""
 
 import contextlib
 import math
@@ -21,25 +21,25 @@ with contextlib.suppress(ImportError):  # missing on Windows
     import resource
 
 MAX_CPU_TOKENS = 4096  # per side; larger micro-batches gain nothing on a CPU
-MEMORY_SHARE = 0.6  # of the free memory, for a micro-batch
+MEMORY_SHARE = 0.6  # maximum share of the free memory that a micro-batch may take
 TIMED_UPDATES = 3
 
 
 class Trial(NamedTuple):
-    """What the trial measured."""
+    """The results of the trial."""
 
     accumulate: int  # micro-batches per update
     updates_per_epoch: int  # extrapolated from the first block if there are several
-    padding: float  # share of the first block
-    seconds_per_update: float  # infinite if it was not measured
+    padding: float  # share of padding in the first block
+    seconds_per_update: float  # infinite if not measured
 
 
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """Choose train.accumulate, unless it is set, by trying the largest batch of the corpus; time a few updates.
 
-    train.accumulate is a multiple of the ranks, so that each computes equally many micro-batches. A sharded model may
-    need several processes, so this one can't try it: its micro-batches are as small as on a CPU. The weights do not
-    change. Raises UserError if a single sentence does not fit into a micro-batch.
+    The chosen number is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
+    sharded model may be too large for one process: instead of a trial, it gets micro-batches as small as on a CPU. The
+    weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
     def learn(batch: Indices) -> None:
@@ -62,14 +62,14 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         budget = -(-config.data.max_tokens // accumulate)
         if longest > budget:
             raise UserError(
-                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget}: raise data.max_tokens, "
-                "lower data.max_length or set a smaller train.accumulate."
+                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens: raise "
+                "data.max_tokens, lower data.max_length or set a smaller train.accumulate."
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
-                "Every corpus has weight 0, so there is nothing to train on; raise one in [[data.corpora]]."
+                "Every corpus has weight 0, so there is nothing to train on; raise a weight in [[data.corpora]]."
             )
         if config.train.accumulate or sharded or _fits(learn, max(batches, key=cells), device):
             break
@@ -80,7 +80,7 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
 
 
 def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device) -> bool:
-    """Whether forward and backward of the largest batch leave a reserve of memory."""
+    """Whether the forward and backward pass of the batch `worst` leaves a reserve of memory."""
     if device.type == "cuda":
         try:
             learn(worst)
@@ -90,11 +90,11 @@ def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device
         return torch.cuda.max_memory_reserved(device) < 0.9 * total
     if (free := free_memory()) == math.inf:
         return True
-    # An OOM kill can't be caught: extrapolate from a quarter.
+    # An out-of-memory kill can't be caught, so the memory is extrapolated from a quarter of the batch.
     quarter = worst[: max(1, len(worst) // 4)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn(quarter)
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # on Linux; free memory is known only there
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # in kilobytes, since this is Linux
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
     learn(worst)
@@ -102,7 +102,7 @@ def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device
 
 
 def _seconds(learn: Callable[[Indices], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """Seconds of one update: the mean of this rank's share of a few updates, after one that is not counted."""
+    """The mean seconds of this rank's part of an update, over a few updates after a warm-up."""
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Model cards: README.md of a model folder, an average, an import or an export."""
+"""Model cards: the README.md of trained, averaged, imported and exported models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 from transduce.config.schema import RunConfig
 from transduce.system.console import duration
 
-BAR = "\\|"  # in a cell of a table
+BAR = "\\|"  # | in a cell of a Markdown table
 
 
 def card(config: RunConfig, *paragraphs: str, purpose: str = "") -> str:
-    """Markdown: the languages as the title, then the paragraphs."""
+    """A model card in Markdown: the languages as its title, then the paragraphs."""
     title = f"# {config.data.source} → {config.data.target}" + (f", for {purpose}" if purpose else "")
     return "\n\n".join([title, *(paragraph.strip("\n") for paragraph in paragraphs)]) + "\n"
 
 
 def code(lines: Sequence[str]) -> str:
-    """A block of code."""
+    """A Markdown block of code with these lines."""
     return "\n".join(["```", *lines, "```"])
 
 
@@ -27,7 +27,7 @@ def translate_command(config: RunConfig) -> str:
 
 
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
-    """What the model is, what it was trained on, what it scored, how to use it."""
+    """The model card of a trained model: its shape, how to use it, its training data and its scores."""
     if config.data.symbols:
         usage = ["transduce parse . --input sentences.txt  # in this folder"]
     else:
@@ -40,12 +40,12 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         f"Trained with transduce: {config.model.shape}; {metrics['parameters']:,} parameters.",
         code(usage),
         "| | |\n| --- | --- |" + table,
-        "The model knows the kind of text it was trained on; measure it on yours before you rely on it.",
+        "The model suits texts like those that it was trained on. Evaluate it on your own texts before you rely on it.",
     )
 
 
 def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What metrics.json says of the training and its result, as names and texts; models may lack any of it."""
+    """The facts about training and scores in metrics.json, as (name, text); missing facts are left out."""
     rows = []
     if corpus := metrics.get("corpus"):
         rows.append(("corpus", "; ".join(" + ".join(files) for files in corpus["corpora"])))
@@ -54,7 +54,7 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
         size = f"{training['steps']:,} updates, {training['target_tokens']:,} target tokens"
         rows.append(("training", f"{size}, {duration(training['seconds'])} on {training['device']}"))
     if validation := metrics.get("validation"):
-        perplexity = validation["perplexity"]  # null in metrics.json if it was not finite
+        perplexity = validation["perplexity"]  # None if it was not finite
         rows.append(("validation", f"perplexity {'not finite' if perplexity is None else f'{perplexity:.2f}'}"))
     for score in metrics.get("test", {}).get("scores", []):
         interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
@@ -63,7 +63,7 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def vocabulary(config: RunConfig) -> str:
-    """The sizes and kinds of the vocabularies."""
+    """A description of the vocabularies: their sizes and their types."""
     model, data = config.model, config.data
     if not model.source_vocab_size:
         return f"{model.vocab_size:,} joint {data.tokenizer} tokens"

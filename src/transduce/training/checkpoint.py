@@ -22,20 +22,20 @@ OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 @dataclass
 class TrainState:
-    """The position of a training: with weights and optimizer state, everything that the next update depends on."""
+    """The position of a training. With weights and optimizer state, it determines the next update."""
 
     step: int = 0  # updates made
     epoch: int = 0
     block: int = 0  # finished blocks of this epoch
     position: int = 0  # updates made in this block
     tokens_seen: int = 0  # target tokens
-    seconds: float = 0.0  # of training and validation, over all starts
-    best: float | None = None  # lowest perplexity in validation
+    seconds: float = 0.0  # of training and validation, counted across restarts
+    best: float | None = None  # lowest validation perplexity
     best_step: int = 0
-    stale: int = 0  # validations since the best one
-    skipped: int = 0  # updates in a row whose loss or gradient was not finite
-    journal_size: int = 0  # bytes of the journal at this state
-    loss: float = 0.0  # sums since the last journal line
+    stale: int = 0  # validations since the lowest perplexity
+    skipped: int = 0  # consecutive updates, up to now, whose loss or gradient was not finite
+    journal_size: int = 0  # bytes of the journal at this position
+    loss: float = 0.0  # like the next three, a sum since the last journal line
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
@@ -44,10 +44,7 @@ class TrainState:
 def save_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
 ) -> Path:
-    """Write folder/step-00001234, unless it exists.
-
-    Collective call: rank 0 writes; the others help to gather sharded tensors and return when it has written.
-    """
+    """Write folder/step-00001234 unless it exists (collective call); all ranks return when rank 0 has written it."""
     path = folder / f"step-{state.step:08d}"
     if ranks.agree(path.exists()):
         return path
@@ -64,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Restore what `save_checkpoint` wrote and check its hashes; raises UserError that names a damaged file."""
+    """Restore weights, optimizer state and position; raises UserError if a file is damaged."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
@@ -78,7 +75,7 @@ def regular(folder: Path, save_every: int) -> list[Path]:
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all but the newest `keep_last` regular checkpoints and the best one."""
+    """Delete all checkpoints except the newest `keep_last` regular ones and the best one."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:
@@ -86,7 +83,7 @@ def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) ->
 
 
 def _full_tensors(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """The full tensors on the CPU of rank 0 (collective call); other ranks get nothing."""
+    """Gather full tensors on the CPU of rank 0 (collective call); other ranks get an empty dictionary."""
     full = {}
     for name, tensor in tensors.items():
         value = full_tensor(tensor.detach())

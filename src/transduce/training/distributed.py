@@ -1,9 +1,9 @@
-"""One training by several processes that torchrun or a cluster starts: ranks 0 to world - 1.
+"""Training with several processes, ranks 0 to world - 1, which torchrun or a cluster starts.
 
-All ranks plan the same micro-batches of an update; rank r computes micro-batches r, r + world, … of it, and DDP or FSDP
-averages the gradients. Rank 0 alone prepares, validates and writes; the others wait for it in `agree`.
+All ranks plan the same micro-batches for an update; rank r computes micro-batches r, r + world, …, and DDP or FSDP
+averages the gradients. Only rank 0 prepares, validates and writes files; the other ranks wait for it in `agree`.
 
-A single process calls nothing of torch.distributed, and its model is its own wrapped model.
+A single process does not use torch.distributed, and its wrapped model is the model itself.
 """
 
 import copy
@@ -24,7 +24,7 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.training.rendezvous import environment_number, meet
 
-AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; the failure detector ends it
+AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; heartbeats detect its death
 
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
 Module = TypeVar("Module", bound=nn.Module)
@@ -32,28 +32,28 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Slot:
-    """A forward and backward pass of one rank."""
+    """One forward and backward pass that a rank computes in an update."""
 
     index: int  # of the micro-batch in its update
-    is_dummy: bool  # dummy pass, so that all ranks run equally many
+    is_dummy: bool  # a pass without effect, so that all ranks make equally many
 
 
 class Ranks(NamedTuple):
-    """The number of this process among those of a training, and how they exchange values."""
+    """The rank of this process among those of a training, and communication between the ranks."""
 
     rank: int = 0
     world: int = 1
-    local_rank: int = 0  # on this machine
+    local_rank: int = 0  # among the processes on this machine
     local_world: int = 1
     agree_group: Any = None  # process group without a timeout
 
     @property
     def first(self) -> bool:
-        """Whether this process prepares, validates, writes and prints."""
+        """Whether this process is the one that prepares, validates, writes and prints."""
         return self.rank == 0
 
     def slots(self, count: int) -> list[Slot]:
-        """What this rank computes of an update of `count` micro-batches; all ranks have equally many slots."""
+        """The passes of this rank in an update of `count` micro-batches; all ranks get equally many passes."""
         indices = range(self.rank, self.rank + -(-count // self.world) * self.world, self.world)
         return [Slot(index, False) if index < count else Slot(0, True) for index in indices]
 
@@ -65,13 +65,13 @@ class Ranks(NamedTuple):
             return torch.device("cuda")
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
-            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start {gpus} a machine.")
+            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start {gpus} per machine.")
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
         return device
 
     def threads(self, wanted: int) -> int:
-        """CPU threads of this process (wanted = 0: all); the processes of a machine share its cores."""
+        """The number of CPU threads for this process, which shares its machine's cores; wanted = 0: the maximum."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -86,7 +86,7 @@ class Ranks(NamedTuple):
         return total
 
     def highest(self, number: int) -> int:
-        """The highest number that any rank has."""
+        """The maximum of a number over all ranks."""
         if self.world == 1:
             return number
         highest = torch.tensor(number)
@@ -94,7 +94,7 @@ class Ranks(NamedTuple):
         return int(highest)
 
     def agree(self, value: Plain) -> Plain:
-        """Rank 0's value, on every rank; the others wait for it without a timeout."""
+        """Return rank 0's value on every rank; the other ranks wait for it without a timeout."""
         if self.world == 1:
             return value
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
@@ -110,7 +110,7 @@ ALONE = Ranks()
 
 @contextmanager
 def init_distributed() -> Iterator[Ranks]:
-    """The ranks that the environment describes (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
+    """Join the ranks that the environment describes (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
 
     Only rank 0 prints. If the block raises, or this process dies, all ranks end and print why.
     """
@@ -126,7 +126,7 @@ def init_distributed() -> Iterator[Ranks]:
     silence(not ranks.first)
     try:
         yield ranks
-        ranks.agree(None)  # the others stay until rank 0 is done
+        ranks.agree(None)  # all ranks wait until rank 0 is done
     except BaseException as error:
         detector.close(error)
         raise
@@ -135,21 +135,18 @@ def init_distributed() -> Iterator[Ranks]:
 
 
 def is_first() -> bool:
-    """Whether this process is rank 0, or alone."""
+    """Whether this process is rank 0 or the only one, according to the environment."""
     return environment_number("WORLD_SIZE", 1) == 1 or environment_number("RANK") == 0
 
 
 def check_single_process(command: str) -> None:
-    """Raise UserError if torchrun started several processes of a command that does not share its work."""
+    """Raise UserError if torchrun started several processes of a command that uses only one."""
     if environment_number("WORLD_SIZE", 1) > 1:
-        raise UserError(f"torchrun is for `transduce train`; {command} is one process, start it without.")
+        raise UserError(f"torchrun is for `transduce train` only; start {command} without it.")
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """Wrap the model: unchanged, DDP, or FSDP2 where every rank keeps only a shard of each weight.
-
-    sparse: some weights may have no gradient in an update.
-    """
+    """Wrap the model in DDP, or FSDP2 if `shard`; a single rank needs neither. sparse: weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:
@@ -162,20 +159,20 @@ def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: t
         gradient_as_bucket_view=True,
         find_unused_parameters=sparse,
     )
-    wrapped_model.broadcast_buffers = False  # tables that every rank computes; as an argument it is deprecated
+    wrapped_model.broadcast_buffers = False  # every rank computes its buffers; the argument above is deprecated
     return wrapped_model
 
 
 def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Module:
-    """Shard each layer's weights; FSDP gathers them while the layer computes."""
+    """Shard each layer's weights with FSDP, which gathers a layer's weights while it computes."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    # Outputs are views, and nothing here writes into them.
+    # Our layers return views, but no code writes into them.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
     mesh = init_device_mesh(device.type, (world,))
     for layer in model.get_submodule("decoder").children():
-        # The encoding projects the memory before the layer itself is called.
+        # `encode` calls key and value before the layer itself is called, so they are sharded separately.
         attention = layer.get_submodule("source_attention")
         fully_shard([attention.get_submodule("key"), attention.get_submodule("value")], mesh=mesh)
         fully_shard(layer, mesh=mesh)
@@ -186,7 +183,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
 
 
 def gradient_sync(wrapped_model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """Put it around forward and backward of each micro-batch: DDP averages gradients in the last one only."""
+    """A context for the forward and backward pass of a micro-batch; DDP averages gradients in the last one only."""
     no_sync = getattr(wrapped_model, "no_sync", None)
     return no_sync() if no_sync and not last else nullcontext()
 
@@ -197,13 +194,13 @@ def is_sharded(wrapped_model: nn.Module) -> bool:
 
 
 def full_tensor(value: Tensor) -> Tensor:
-    """Gather a sharded tensor (collective call); another tensor is returned unchanged."""
+    """Gather a sharded tensor (collective call); other tensors are returned unchanged."""
     gather = getattr(value, "full_tensor", None)
     return gather() if gather else value
 
 
 def shard_like(value: Tensor, like: Tensor) -> Tensor:
-    """This rank's shard of a full tensor if `like` is sharded, else the tensor."""
+    """This rank's shard of a full tensor if `like` is sharded, else the full tensor."""
     if not hasattr(like, "placements"):
         return value
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -226,7 +223,7 @@ def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) ->
 
 @contextmanager
 def full_model(wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
-    """The full model with the current weights. If they are sharded: on rank 0 only, and on `device` for the block."""
+    """Yield the full model with the current weights; sharded weights are gathered on the device of rank 0 only."""
     if not is_sharded(wrapped_model):
         yield model
         return

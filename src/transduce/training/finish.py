@@ -19,17 +19,17 @@ from transduce.training.announce import device_name
 from transduce.training.card import model_card
 from transduce.training.loop import Reason, Training
 
-UNTRAINED_PERPLEXITY = 100  # above it, a model knows word frequencies and hardly any translation
+UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
-    """Average, measure (on the test set `pairs`) and publish the model; returns what metrics.json holds."""
+    """Average checkpoints, score the model on the test set `pairs` and publish it; returns its metrics.json."""
     config, model, state = training.config, training.model.to(training.device), training.state
     weights, steps, result = choose(training)
     model.load_state_dict(weights)
     model.eval()
-    which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "that of step"
+    which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "checkpoint"
     log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
         log(
@@ -64,7 +64,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
 
 
 class Candidate(NamedTuple):
-    """A model to choose from: the average of the checkpoints at some steps, or one of them."""
+    """A candidate for the final model: a checkpoint, or the average of several checkpoints."""
 
     weights: dict[str, torch.Tensor]
     steps: list[int]
@@ -72,9 +72,9 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The average of the last checkpoints or the last one, whichever has the lower perplexity in validation.
+    """The average of the last checkpoints or the last one alone, whichever has the lower validation perplexity.
 
-    Averaging hurts a model that still learns fast. With train.average = 1: the best or the last checkpoint.
+    Averaging harms a model that still improves fast. With train.average = 1, the best checkpoint replaces the average.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:
@@ -91,7 +91,7 @@ def choose(training: Training) -> Candidate:
 
 
 def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Translate and score the test set."""
+    """Translate and score the test set; returns the section "test" of metrics.json."""
     data = model.config.data
     evaluation = evaluate([model], pairs, model.config.decode, tokenize=data.bleu_tokenize)
     for score in evaluation.scores:

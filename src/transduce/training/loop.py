@@ -28,16 +28,16 @@ from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
 from transduce.training.update import Outcome, learning_rate, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
-PACE_UPDATES = 50  # recent updates that the displayed speed and loss are computed from
-MAX_SKIPPED_UPDATES = 10  # in a row; then training gives up
+PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
+MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
-REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  # of several, the last counts
+REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  # if several apply, the last one counts
 
 
 @dataclass
 class Training:
-    """Everything that the loop works with."""
+    """A running training: its configuration, model, data, position and files."""
 
     config: RunConfig  # accumulate, save_every and validate_every are set, not 0
     model: Seq2Seq
@@ -47,16 +47,16 @@ class Training:
     state: TrainState
     journal: Journal
     folder: Path  # for the checkpoints
-    validate: Callable[[Seq2Seq], Validation | None]  # None: there is no held-out text
+    validate: Callable[[Seq2Seq], Validation | None]  # returns None without a validation set
     device: torch.device
     wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
-    """Train until train.steps, train.minutes or train.patience ends it, or a signal interrupts it; save at the end.
+    """Train until train.steps, minutes or patience is reached or a signal comes, then save; returns the reason.
 
-    stop: called before every update; True interrupts the training, as a signal does. Raises UserError after
+    stop: called before every update; returns True to interrupt the training, as a signal does. Raises UserError after
     MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
     """
     state, config = training.state, training.config.train
@@ -79,7 +79,7 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """The micro-batches of each update from the current state on, block by block and epoch by epoch, without end."""
+    """Yield the micro-batches of each update from the current position on, epoch after epoch without end."""
     state, config = training.state, training.config
     while True:
         plan = training.data.plan(
@@ -90,14 +90,14 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             seed=config.train.seed,
         )
         yield from plan[state.position :]
-        del plan  # frees it before the next one is built
+        del plan  # free its memory before the next plan is made
         state.block, state.position = state.block + 1, 0
         if state.block == training.data.blocks:
             state.epoch, state.block = state.epoch + 1, 0
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
-    """One update with the given micro-batches."""
+    """Make one update from micro-batches, which are the indices of their pairs."""
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
@@ -118,12 +118,12 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
 
 @phase("data")
 def assemble(training: Training, batch: Indices) -> Batch:
-    """Tensors of the given pairs, on the device."""
+    """The tensors of a micro-batch, on the device of the training."""
     return make_batch(training.data.sources(batch), training.data.targets(batch)).to(training.device)
 
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
-    """Add up what the update did; write a journal line every REPORT_EVERY updates."""
+    """Add the outcome of an update to the sums, and write them to the journal every REPORT_EVERY updates."""
     state, journal = training.state, training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
@@ -160,7 +160,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
-    """Measure the model on the validation set and remember the best step."""
+    """Measure the model on the validation set, and record the step with the lowest perplexity."""
     state = training.state
     with full_model(training.wrapped_model, training.model, training.ranks, training.device) as model:
         result = training.validate(model.eval()) if training.ranks.first else None
@@ -186,17 +186,17 @@ def validate(training: Training) -> None:
 
 @phase("checkpoints")
 def save(training: Training) -> None:
-    """Write a checkpoint and delete those that are no longer needed."""
+    """Write a checkpoint, and delete the checkpoints that are no longer needed."""
     state, config = training.state, training.config.train
     state.journal_size = training.journal.size
-    model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model  # which DDP shares
+    model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model  # DDP shares its weights
     save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
     if training.ranks.first:
         remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
-    """Why training ends, or None; the answer is the same on all ranks."""
+    """The reason to end the training, or None; all ranks get the same answer."""
     state, config = training.state, training.config.train
     ends: dict[Reason, bool] = {
         "patience": 0 < config.patience <= state.stale,
@@ -209,20 +209,20 @@ def finished(training: Training, stopped: bool) -> Reason | None:
 
 
 class Pace:
-    """Speed and recent loss of this start of a training, for the progress line."""
+    """The speed since the last start of a training and the recent loss, for the progress line."""
 
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
         self._first = state.step, state.seconds
-        self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)  # seconds before an update, and it
+        self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)  # (seconds before the update, outcome)
         self._before = state.seconds
 
     def seconds(self) -> float:
-        """Seconds of training so far, over all starts."""
+        """Seconds of training so far, counted across restarts."""
         return time.monotonic() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
-        """The progress after an update, the most important first: a narrow terminal cuts off the end."""
+        """The progress line after an update, the most important first, since a narrow terminal cuts off its end."""
         state, train = training.state, training.config.train
         self._recent.append((self._before, outcome))
         self._before = state.seconds
@@ -240,9 +240,9 @@ class Pace:
 
 @contextmanager
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
-    """In the block, SIGINT and SIGTERM set a flag, which the yielded function returns; a repeat ends the process.
+    """Yield a function that returns whether SIGINT or SIGTERM has arrived; a second signal ends the process.
 
-    insist: ignore repeats, since torchrun and the cluster forward the same signal.
+    insist: ignore further signals, since torchrun and the cluster forward the same signal again.
     """
     received: list[int] = []
 
@@ -255,7 +255,7 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
             for each in before:
                 signal.signal(each, signal.SIG_DFL)
 
-    if threading.current_thread() is not threading.main_thread():  # Python allows signal handlers only there
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set signal handlers
         yield lambda: False
         return
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,8 +1,8 @@
-"""How the processes of a training meet, and how each learns that another one died.
+"""Connect the processes of a training, and end all of them if one dies.
 
-torchrun ends the processes of its own machine only, and other launchers end none, so that the others would hang in an
-all-reduce. Therefore rank 0 and every other rank send each other heartbeats over gloo: if a process dies, its
-connections close and the others notice at once.
+If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
+processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. The death of
+a process closes its connections, so rank 0 notices it and ends all other ranks, or these notice the death of rank 0.
 """
 
 import datetime
@@ -22,20 +22,20 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from transduce.system.console import log
 from transduce.system.errors import UserError
 
-JOIN_SECONDS = 300.0  # pods of a cluster may start minutes apart
-TORCHRUN_JOIN_SECONDS = 45.0  # torchrun starts processes when all its machines have joined
-STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the address may be that of a rank 0 that died
-NOTICE_SECONDS = 20.0  # of waiting before a line names the missing rank
+JOIN_SECONDS = 300.0  # processes on a cluster may start minutes apart
+TORCHRUN_JOIN_SECONDS = 45.0  # torchrun waits for all machines before it starts processes
+STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the stored address may be that of a dead rank 0
+NOTICE_SECONDS = 20.0  # of waiting before a message names the missing rank
 ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 HEARTBEAT_SECONDS = 10.0
-SILENCE_SECONDS = 120.0  # a machine without power or network closes no connection
-CAUSE_SECONDS = 5.0  # an error here may be the consequence of a death that another thread is about to report
+SILENCE_SECONDS = 120.0  # without heartbeats; a machine that loses power or network closes no connection
+CAUSE_SECONDS = 5.0  # before an error is reported: a dead rank may be its cause, which another thread then reports
 MESSAGE_BYTES = 1024
 FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """A number of the environment; raises UserError if it is missing and has no default."""
+    """A number from an environment variable; raises UserError if it is not a number, or missing without a default."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
@@ -48,7 +48,7 @@ def environment_number(name: str, default: int | None = None) -> int:
 
 
 def meet(rank: int, world: int) -> "FailureDetector":
-    """Meet the other ranks in one process group; raises UserError if one is missing."""
+    """Join the other ranks in a process group; raises UserError if a rank is missing."""
     try:
         store = _store(rank)
         names = _roll_call(store, rank, world)
@@ -57,20 +57,20 @@ def meet(rank: int, world: int) -> "FailureDetector":
         return FailureDetector(names, rank)
     except (RuntimeError, ValueError) as error:
         raise UserError(
-            f"Rank {rank} of {world} does not meet the others: {' '.join(str(error).split())}; all ranks need the same "
-            "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
+            f"Rank {rank} of {world} can't connect to the others: {' '.join(str(error).split())}; all ranks need the "
+            "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and must be started together."
         ) from error
 
 
 def _store(rank: int) -> Any:
-    """The store in which the ranks meet, which rank 0 opens."""
+    """The key-value store by which the ranks find each other; rank 0 opens it."""
     address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
     if port > 65535:
-        raise UserError(f"MASTER_PORT is {port}; the last port is 65535.")
+        raise UserError(f"MASTER_PORT is {port}; the highest port is 65535.")
     timeout = datetime.timedelta(seconds=JOIN_SECONDS)
     if not _has_torchrun():
         return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
-    # torchrun's own store outlives a restart, with the keys of the start before: it only holds the new address.
+    # torchrun's own store keeps the keys of earlier starts. It only serves to share a new store's address.
     meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
     if rank == 0:
         store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
@@ -90,7 +90,7 @@ def _store(rank: int) -> Any:
 
 
 def _own_address(address: str, port: int) -> str:
-    """The address of this machine that others reach: the one from which it would send to `address`."""
+    """The address from which this machine sends to `address`, at which other machines can reach it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
         sender.connect((address, port))  # sends nothing
         return str(sender.getsockname()[0])
@@ -102,19 +102,19 @@ def _has_torchrun() -> bool:
 
 
 def _roll_call(store: Any, rank: int, world: int) -> list[str]:
-    """The names of all ranks, once they have come; raises UserError for one that is missing or comes twice."""
+    """Wait for all ranks and return their names; raises UserError if a rank is missing or exists twice."""
     name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
     if store.add(f"transduce/count/{rank}", 1) > 1:
-        raise UserError(f"{name} is the second of its number; give each process its own RANK.")
+        raise UserError(f"Two processes have the same rank: {name}. Give each process its own RANK.")
     store.set(f"transduce/name/{rank}", name)
     seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
     for other in range(world):
         keys = [f"transduce/name/{other}"]
-        missing = f"{name} has not heard of rank {other}"
+        missing = f"{name} has not heard from rank {other}"
         try:
             store.wait(keys, datetime.timedelta(seconds=min(NOTICE_SECONDS, seconds)))
         except RuntimeError:
-            log(f"{missing}: was it killed, or never started? Waiting {seconds:.0f} seconds in all.")
+            log(f"{missing}: was it killed, or never started? Waiting up to {seconds:.0f} seconds.")
             try:
                 store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
             except RuntimeError:
@@ -125,10 +125,10 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
 
 
 class FailureDetector:
-    """Heartbeats of rank 0 with every other rank; an empty message is a heartbeat, a text the reason to end."""
+    """Heartbeats between rank 0 and every other rank. A message is empty, or the reason to end."""
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
-        """names: of all ranks, for messages. All ranks must call it."""
+        """Start the heartbeats (collective call). names: the names of all ranks, for messages."""
         self._names, self._rank = names, rank
         self._peers = list(range(1, len(names))) if rank == 0 else [0]
         self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))
@@ -138,7 +138,7 @@ class FailureDetector:
             thread.start()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Tell the other ranks that this process ends, and if by an error, by which."""
+        """Tell the other ranks that this process ends, and which error ends it, if any."""
         if error and not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
             time.sleep(CAUSE_SECONDS)
         self._ending.set()
@@ -168,13 +168,13 @@ class FailureDetector:
                 text = bytes(message.tolist()).rstrip(b"\0").decode("utf-8", "replace")
         if text == FINISHED or self._ending.is_set():
             return
-        self._send(text)  # from rank 0 to the others
+        self._send(text)  # from rank 0 to all other ranks
         print(f"transduce: {text}", file=sys.stderr, flush=True)
         os._exit(1)  # the main thread may hang where no exception reaches it
 
 
 def _sentence(error: BaseException) -> str:
-    """What is wrong, on one line."""
+    """The message of an error, on one line."""
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         return "it was interrupted."
     text = " ".join(str(error).split())

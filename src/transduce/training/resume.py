@@ -1,4 +1,4 @@
-"""A training resumed from its newest intact checkpoint, and the options that may change in between."""
+"""Resume a training from its newest intact checkpoint, and check which options have changed."""
 
 import dataclasses
 import os
@@ -31,34 +31,34 @@ from transduce.training.update import make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
-# If the user leaves these at their default, the first start decides them.
+# If these options are at their defaults, the values that the first start chose remain.
 LEFT_OPEN = (
     *("train.accumulate", "train.save_every", "train.validate_every", "train.threads", "train.precision"),
     "data.placeholders",
 )
-# Options that a training cannot change, exceptions from them, and options without influence on what it learns.
+# Options (or prefixes) that a training can't change, exceptions, and options that don't affect what it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 
 
 class Continued(NamedTuple):
-    """A training to resume."""
+    """A training to resume, with changed options."""
 
     config: RunConfig
-    text: DataConfig  # the text that the user named, if any
+    text: DataConfig  # the corpus and languages that the user named, if any
     changes: dict[str, tuple[Any, Any]]  # option -> (old value, new value)
 
 
 def continued(settings: Settings, out: Path) -> Continued:
-    """The training in `out` with the options that change; raises UserError for options that can't."""
+    """The training in `out` with the options that the user changed; raises UserError for those that can't change."""
     old = model_folder.read_config(out)
-    # The first start decided these; the prepared corpus counts, wherever its files are now.
+    # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = configure({name: settings[name] for name in TEXT if name in settings}).data
     config = Settings.of_config(old).updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open)).config()
-    if old.sources is None:  # as an older transduce wrote it
+    if old.sources is None:  # written by an older version of transduce
         config = dataclasses.replace(config, sources=None)
     check_same_text(old.data, text, out)
     check_vocabulary(settings, old.model.source_vocab_size or old.model.vocab_size, out)
@@ -66,8 +66,8 @@ def continued(settings: Settings, out: Path) -> Continued:
     for name, (was, now) in changes.items():
         if name.startswith(FIXED) and name not in NOT_FIXED:
             raise UserError(
-                f"{out} was started with {name} = {was}, which training can't change to {now}; leave it out, or train "
-                "into a new folder."
+                f"{out} was started with {name} = {was}, which can't change to {now}; leave {name} out, or train into "
+                "a new folder."
             )
     return Continued(config, text, changes)
 
@@ -75,7 +75,7 @@ def continued(settings: Settings, out: Path) -> Continued:
 def resume(
     going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE
 ) -> tuple[Training, Prepared]:
-    """The training at its newest intact checkpoint; a change of options un-publishes a finished model."""
+    """Restore the newest intact checkpoint. If options changed, a finished model is marked as unfinished."""
     config = going.config
     for name, (was, now) in going.changes.items():
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
@@ -92,15 +92,15 @@ def resume(
     state = load_newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
-        raise UserError(f"{out} has made {state.step:,} updates; train.steps cannot be {config.train.steps:,}.")
-    if going.changes and ranks.first:  # only now, since everything above may fail
+        raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")
+    if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
     journal.truncate(state.journal_size)
     if config.train.accumulate < ranks.world:
         log(
             f"Warning: an update has {config.train.accumulate} micro-batches (train.accumulate), so some of "
-            f"{ranks.world} processes have no work. Start a new training with them, or resume with fewer."
+            f"{ranks.world} processes have no work. Resume with fewer processes, or start a new training."
         )
     if state.step:
         log(f"Resuming at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
@@ -132,10 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user names other text than the training was started with: the folder may be another's.
-
-    A prepared corpus may have moved; `open_data` checks that it is the same.
-    """
+    """Raise UserError if the user names other text than that of the training; `open_data` checks a moved corpus."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -145,14 +142,14 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     ]
     if other:
         raise UserError(
-            f"{out} is a training that was started with other text ({' and '.join(other)}). To resume it, leave the "
-            "text out. To learn from other text, continue from the model in a new folder.",
+            f"{out} is a training that was started with other text ({' and '.join(other)}). To resume it, leave "
+            "these options out. To learn from other text, continue from the model in a new folder.",
             option="init",
         )
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """An option of TEXT, with absolute paths."""
+    """The value of an option in TEXT, with absolute paths."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -160,35 +157,32 @@ def _text(data: DataConfig, name: str) -> Any:
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """The prepared corpus of a run: its own, or the folder that it was started with, which may have moved.
-
-    Raises UserError for one with another vocabulary.
-    """
+    """The prepared corpus of a training, even if its folder has moved; raises UserError if it is missing or differs."""
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own)
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
         raise UserError(
-            f"The prepared text of {out} is missing, both {own} and {files[0]}; {_alternative(out)}.", option="init"
+            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}; {_alternative(out)}.", option="init"
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; give the same corpus.")
+        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; name the same corpus.")
     return prepared
 
 
 def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
-    """Load the newest intact checkpoint; damaged ones are named and set aside. Rank 0 chooses for all ranks."""
+    """Load the newest intact checkpoint, which rank 0 chooses; damaged checkpoints are reported and renamed."""
     if not ranks.first:
         return load_checkpoint(folder / ranks.agree(""), model, optimizer)
     for path in reversed(model_folder.checkpoints_in(folder)):
         try:
             state = load_checkpoint(path, model, optimizer)
         except UserError as error:
-            log(f"{error} The checkpoint before it is used.")
+            log(f"{error} The previous checkpoint is used.")
             damaged = path.with_name(f"damaged-{path.name}")
-            shutil.rmtree(damaged, ignore_errors=True)  # of an earlier start that reached the same step
+            shutil.rmtree(damaged, ignore_errors=True)  # from an earlier start that reached the same step
             path.rename(damaged)
         else:
             ranks.agree(path.name)
@@ -197,6 +191,6 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
 
 
 def _alternative(out: Path) -> str:
-    """What to do where a training can't be resumed."""
+    """The advice for a training that can't be resumed."""
     is_finished = (out / MANIFEST).exists()
     return "train a new model that continues from this one" if is_finished else "train into a new folder"

@@ -1,4 +1,4 @@
-"""A training from its first start, or from its last checkpoint, to the model folder at its end."""
+"""Run a training, from its first start or its newest checkpoint, until its model folder is finished."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ REASON_LINES: dict[Reason, str] = {
 
 
 class Result(NamedTuple):
-    """What a training left behind."""
+    """The result of a training."""
 
     folder: Path
     reason: Reason
@@ -55,11 +55,11 @@ def train(
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
-    options: by dotted name, possibly with their sources (`Settings`); the size of the corpus decides the others.
-    init: a model folder to continue from, with its tokenizer and shape; keep_optimizer: with weights and optimizer
-    state of its newest checkpoint. stop: called before every update; True saves and stops. fit: called at the first
-    start with the measured seconds of an update; returns options, which hold where the user set none. Raises UserError
-    for what can't be trained.
+    options: values by dotted name, or `Settings`; options without a value are chosen by the size of the corpus. init: a
+    model folder to continue from, with its tokenizer and shape. keep_optimizer: continue from its newest checkpoint,
+    with the optimizer state. stop: called before every update; returns True to save and stop. fit: called at the first
+    start with the measured seconds per update; returns values for options that the user did not set. Raises UserError
+    for invalid options, files or folders.
     """
     keep_memory()
     keep_few_kernels()
@@ -68,7 +68,7 @@ def train(
         device = device or ranks.device()
         if not ranks.first:
             return follow(settings, out, device, ranks, stop)
-        with file_lock(out / LOCK, f"Another transduce trains in {out}; wait for it, or choose another output folder."):
+        with file_lock(out / LOCK, f"Another process trains in {out}; wait until it ends, or choose another folder."):
             return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop, fit)
 
 
@@ -83,7 +83,7 @@ def lead(
     stop: Callable[[], bool] | None,
     fit: Fit | None,
 ) -> Result:
-    """The training on rank 0, or in a single process: it writes everything."""
+    """Run the training on rank 0 or in a single process, and write all files."""
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
     is_begun = (out / model_folder.CONFIG).is_file()
@@ -99,7 +99,7 @@ def lead(
         ranks.agree("")
         return result
     if going and init:
-        log(f"The training in {out} resumes from its own checkpoints and ignores the model {init}.")
+        log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
     with phase("start", whole=True):
         test = read_test(going.config if going else settings.config())
         if not is_begun:
@@ -124,10 +124,10 @@ def lead(
 def follow(
     settings: Settings, out: Path, device: torch.device, ranks: Ranks, stop: Callable[[], bool] | None
 ) -> Result:
-    """The training on the other ranks, with rank 0's configuration."""
+    """Run the training on the other ranks, with the configuration of rank 0."""
     if toml := ranks.agree(""):
         if not (out / model_folder.CONFIG).is_file():
-            raise UserError(f"{out} is not the folder that rank 0 writes; name one that all machines share.")
+            raise UserError(f"{out} is not the folder that rank 0 writes to; choose a folder that all machines share.")
         config = configure(read_recipe(toml, "rank 0"))
         text = configure({name: settings[name] for name in TEXT if name in settings}).data
         training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks)
@@ -139,35 +139,29 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training; None if the limit that ended it was raised.
-
-    Raises UserError if other options change.
-    """
+    """The result of a finished training; None if its limit was raised; raises UserError if other options change."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))
     if now > was or (was and not now):  # 0: no limit
         return None
-    message = f"{out} is finished at {done['steps']:,} updates; to train on, raise what ended it: {limit}."
+    message = f"{out} is finished at {done['steps']:,} updates. To train it further, raise {limit}."
     if going.changes:
-        raise UserError(f"{message} `transduce evaluate` measures it on other text, or with other options of search.")
+        raise UserError(f"{message} To test it on other text or with other [decode] options, use `transduce evaluate`.")
     log(message)
     return Result(out, done["reason"], metrics)
 
 
 def read_test(config: RunConfig) -> list[Pair]:
-    """The test set; it is read before the training, so that a mistake in it ends the command at once.
-
-    Raises UserError for files that can't be read.
-    """
+    """The test set, read before training so that mistakes are found early; raises UserError for unusable files."""
     if not config.data.test:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "Score a parser after the training with `transduce evaluate`, by brackets; leave out the test files.",
+            "Parsers are not scored while they train: use `transduce evaluate` later, and leave out the test files.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))
     if not pairs:
-        raise UserError(f"The test files {' and '.join(config.data.test)} hold no lines.", option="data.test")
+        raise UserError(f"The test files {' and '.join(config.data.test)} contain no lines.", option="data.test")
     return pairs

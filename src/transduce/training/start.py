@@ -1,4 +1,4 @@
-"""The first start of a training: corpus, sizes, model, and a checkpoint at step 0 from which every start resumes."""
+"""The first start of a training: prepare the corpus, choose sizes, build the model, save a checkpoint at step 0."""
 
 import math
 import shutil
@@ -31,7 +31,7 @@ INHERITED = (  # from the model that training continues from, unless the user ch
     *("model.", "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"),
     *VOCABULARY_OPTIONS,
 )
-Fit = Callable[[float], Mapping[str, Any]]  # measured seconds of an update -> options for it
+Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 
 
 def start(
@@ -43,7 +43,7 @@ def start(
     ranks: Ranks = ALONE,
     fit: Fit | None = None,
 ) -> None:
-    """Prepare everything that a training needs in `out`, and print what is about to happen; only rank 0 calls it."""
+    """Write everything that a training needs to `out`, and print the chosen options; only rank 0 calls it."""
     clear(out)
     origin = model_folder.load(init) if init else None
     if origin:
@@ -83,10 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove what a start left that was killed before it had a configuration, except the prepared corpus.
-
-    Raises UserError if `out` holds anything else.
-    """
+    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for other files."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
@@ -100,7 +97,7 @@ def clear(out: Path) -> None:
 
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
-    """Raise UserError if the user chose another vocabulary, shape or optimizer than the model's."""
+    """Raise UserError if the user chose another vocabulary, shape or optimizer than that of the model `origin`."""
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         raise UserError(
             f"{origin.folder} has no checkpoints, so its optimizer state is gone: train with a new optimizer.",
@@ -110,21 +107,21 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
         if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
-            raise UserError(f"{origin.folder} has {name} = {was}, which training can't change to {now}; leave it out.")
+            raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if the user chose a smaller vocabulary than there is; a larger one may not have been reached."""
+    """Raise UserError if data.vocab_size is below `size`; a larger value is valid, since a corpus may not reach it."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
-    """The prepared corpus: the folder that data.corpora names, or a new one in the run's folder."""
+    """The prepared corpus: the folder that data.corpora names, or a new one in `out`."""
     data = settings.config().data
     if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
-    if (out / model_folder.DATA).exists():  # of a start that was killed before it had a configuration
+    if (out / model_folder.DATA).exists():  # of a first start that was killed
         shutil.rmtree((out / model_folder.DATA).rename(out / f".{model_folder.DATA}{ASIDE}old"))
     size = settings.get("data.vocab_size")
     log("Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …")
@@ -138,25 +135,25 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
 
 
 def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer | None) -> Prepared:
-    """The prepared corpus; raises UserError for options or a vocabulary that contradict it."""
+    """Return the prepared corpus; raises UserError if options or the tokenizer contradict it."""
     facts, folder, config = prepared.facts, prepared.folder, settings.config()
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
-            raise UserError(f"{folder} was prepared with {name} = {was}; leave it out, or prepare again.")
+            raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
     check_vocabulary(settings, prepared.tokenizer.source_size, folder)
     if config.data.valid:
         raise UserError(
-            f"{folder} has its own validation text; leave out the validation files, or prepare it again.",
+            f"{folder} has its own validation text; prepare the text again, or leave out the validation files.",
             option="data.valid",
         )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
-        raise UserError(f"{folder} has another vocabulary than the model to continue from; give the text files.")
+        raise UserError(f"{folder} has another vocabulary than the model to continue from; name text files instead.")
     return prepared
 
 
 def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin: bool) -> Settings:
-    """The settings with everything that the prepared corpus decides."""
+    """The settings with all values that follow from the prepared corpus."""
     facts, tokenizer = prepared.facts, prepared.tokenizer
     is_own = prepared.folder.resolve().parent == out.resolve()
     values: dict[str, Any] = {**facts.options, "data.source": facts.source, "data.target": facts.target}
@@ -181,7 +178,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: bool) -> Settings:
-    """The settings with everything that depends on the updates of an epoch."""
+    """The settings with all values that depend on the number of updates per epoch."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
     measured = {
@@ -196,7 +193,7 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         config.model.d_model,
         settings.get("train.warmup", 0),
         fine_tuning=fine_tuning,
-        max_updates=math.inf if "train.learning_rate" in settings else limit,  # a shorter warm-up raises the peak
+        max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
     )
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
@@ -205,7 +202,7 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
     """Raise UserError for a sentence that is too long for learned positions."""
     if config.model.positions != "learned":
         return
-    data, limit = prepared.mixture, config.model.max_positions - 1  # EOS, or BOS, takes one
+    data, limit = prepared.mixture, config.model.max_positions - 1  # one position is for EOS or BOS
     longest, length = data.longest()
     remedy = f"raise model.max_positions ({config.model.max_positions})"
     if length > limit:
@@ -217,5 +214,5 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
         length = max(map(len, rows))
         if length > limit:
             raise UserError(
-                f"A pair of the validation set has {length} tokens: '{pair.source}'; {remedy}, or leave it out."
+                f"A pair of the validation set has {length} tokens: '{pair.source}'; {remedy}, or remove the pair."
             )

@@ -1,7 +1,4 @@
-"""One update (sections 5.3 and 5.4 of the paper): learning rate, loss, gradients, a step of the optimizer.
-
-n = tokens, v = vocabulary.
-"""
+"""One update (sections 5.3 and 5.4 of the paper): learning rate, loss, gradients, a step of the optimizer."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -16,11 +13,11 @@ from transduce.model.seq2seq import Batch
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
 
-CACHED_LOGITS = 1 << 17  # at a time on a CPU: in float32 they stay in its cache
+CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
-    """The optimizer that train.optimizer names; `learning_rate` sets its rate before every update."""
+    """The optimizer that train.optimizer names; `update` sets its learning rate."""
     match train.optimizer:
         case "adam":
             return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, fused=True)
@@ -33,9 +30,9 @@ def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
-    """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), for updates counted from 1 (equation 3).
+    """The rate of update `step` >= 1: factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
 
-    With train.cooldown, the last updates before train.steps fall linearly towards zero.
+    With train.cooldown, the rate falls linearly towards zero over the last updates before train.steps.
     """
     rate = train.learning_rate * d_model**-0.5 * min(step**-0.5, step * train.warmup**-1.5)
     if train.cooldown:
@@ -44,14 +41,14 @@ def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
 
 
 class Outcome(NamedTuple):
-    """What an update did: sums over its target tokens, as plain numbers."""
+    """The result of an update; loss, nll and correct are sums over its target tokens."""
 
     loss: float
     nll: float
     correct: float
     num_tokens: int
     gradient_norm: float
-    applied: bool  # False: loss or gradient was not finite, and the weights did not change
+    applied: bool  # False: the loss or gradient was not finite, so the weights did not change
 
 
 def update(
@@ -66,12 +63,12 @@ def update(
     slots: Sequence[Slot] = (),
     total: int = 0,
 ) -> Outcome:
-    """Learn from micro-batches as if they were one batch.
+    """Make an update from several micro-batches as if they were one batch.
 
-    On several ranks, `batches` are those that this rank computes, `slots` their places in the update, and `total` the
-    target tokens of all micro-batches of all ranks. The gradient is that of the summed loss divided by `total`.
-    Dropout depends on (seed, step, index of the micro-batch) only, so an update is the same after a restart and on any
-    number of ranks.
+    With several ranks, `batches` are the micro-batches of this rank, `slots` their places in the update, and `total` is
+    the number of target tokens in the micro-batches of all ranks. The gradient is that of the summed loss divided by
+    `total`. Dropout depends only on the seed, the step and the index of the micro-batch, so an update is the same after
+    a restart and on any number of ranks.
     """
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
@@ -103,14 +100,14 @@ def update(
 
 
 def dropout_seed(seed: int, step: int, index: int) -> int:
-    """A seed (63 bits) for the dropout of one micro-batch."""
+    """The random seed (63 bits) for dropout in a micro-batch."""
     digest = hashlib.sha256(f"{seed}/{step}/{index}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """The sums of one batch. Matrix products are in the precision of the training, weights and sums in float32."""
+    """The loss and other sums of a batch. Matrix products use train.precision; weights and sums are in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
@@ -121,17 +118,17 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
 
 
 class Sums(NamedTuple):
-    """Sums over the real tokens of a batch, never means: batches of any size can be added up."""
+    """Sums over the target tokens of a batch, without padding. Unlike means, they can be added across batches."""
 
-    loss: Tensor  # label-smoothed; the one that has a gradient
+    loss: Tensor  # label-smoothed; the only sum with a gradient
     nll: Tensor  # negative log-likelihood, for perplexity
     correct: Tensor  # how often the most probable token is the right one
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Sums:
-    """logits (b, t, v) in any precision, targets (b, t) -> sums in float32; PAD targets count nothing.
+    """Sums in float32 for logits (batch, tokens, v) in any precision and targets (batch, tokens), PAD excluded.
 
-    The target distribution has 1 - smoothing on the right token and smoothing / v on every token.
+    The target distribution is smoothing / v for each of the v tokens, plus 1 - smoothing for the right one.
     """
     return Sums(*_SmoothedCrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing))
 
@@ -139,8 +136,8 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """Loss and gradient in one pass over the logits, a few rows at a time.
 
-    The logits of a batch are the largest tensor of a training; composed of library operations, log-softmax,
-    gather, mean and their gradients would each write another of its size in float32.
+    The logits of a batch are the largest tensor of a training. With PyTorch's own operations, log-softmax, gather, mean
+    and their gradients would each write another float32 tensor of the same size.
     """
 
     @staticmethod
@@ -175,10 +172,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """How unevenly layers of experts spread their tokens: 1 if evenly (Fedus et al., 2022, equation 4).
+    """A measure of how unevenly tokens are spread over experts: 1 if evenly (Fedus et al., 2022, equation 4).
 
-    It is the mean over layers of e * sum over the e experts of (share of the tokens) * (mean probability). Padding
-    counts like other tokens.
+    For a layer with e experts, it is e * the sum over experts of (share of the tokens) * (mean probability); the result
+    is the mean over layers. Padding is included.
     """
     losses = []
     for probabilities, chosen in routings:
