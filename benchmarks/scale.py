@@ -125,9 +125,7 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
     ratios = [two / one for one, two in zip(rates[1], rates[2], strict=True)]
     told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     print(f"medians {statistics.median(rates[1]):,.0f} and {statistics.median(rates[2]):,.0f} lines/s")
-    print(
-        f"medians {statistics.median(costs[1]):,.0f} and {statistics.median(costs[2]):,.0f} lines per CPU second"
-    )
+    print(f"medians {statistics.median(costs[1]):,.0f} and {statistics.median(costs[2]):,.0f} lines per CPU second")
     print(f"ratio of two workers to one in each round: {told}; median {statistics.median(ratios):.2f}")
 
 
