@@ -206,7 +206,7 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
     limits = {"train__minutes": 5.0, "train__steps": 10**9, "train__cooldown": 50}
     train(options(place, **limits, train__warmup=2), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
-    assert re.search(r"for about [\d,]+ updates, and the learning rate falls in the last 50 of 1,000,000,000:", said)
+    assert re.search(r"about [\d,]+ updates, but the learning rate falls over the last 50 of 1,000,000,000:", said)
     assert "the learning rate rises" not in said
     train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
     assert "There will be about 5 updates, but the learning rate falls over the last 9" in capfd.readouterr().err

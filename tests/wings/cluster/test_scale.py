@@ -395,7 +395,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     run(capsys, *command, "--shard", "2/2")
     assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
-    assert status == 0 and "Start all shards again" in said
+    assert status == 0 and "Prepare every shard again" in said
     assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 2 and "lacks 1 of 2 shards of the second round: 1/2" in said

@@ -492,7 +492,7 @@ def test_nothing_is_written_where_a_side_ends_much_earlier(tmp_path, sentences, 
         side.write_text("".join(f"{text}\n" for text in texts[:length]), encoding="utf-8")
     status, out, said = run(capsys, "doctor", *sides, "--json", "--fix", tmp_path / "a", tmp_path / "b")
     assert "1,500 lines" in json.loads(out)["stopped"] and json.loads(out)["pairs"] == 1479
-    assert status == 2 and "Nothing was written" in said and not (tmp_path / "a").exists()
+    assert status == 2 and "Nothing was repaired" in said and not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])
@@ -555,7 +555,7 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
     assert {f"{FRENCH} 9", f"{FRENCH} 10", "Café été 20"} <= kept and not any("\ufffd" in text for text in kept)
     changed = [json.loads(row) for row in written(Path(f"{mended[0]}.mended.jsonl"))]
     assert [(each["rule"], each["line"]) for each in changed] == [(ENCODING, 11), (ENCODING, 21)]
-    assert "convert it first, iconv -f WINDOWS-1252 -t UTF-8" in run(capsys, "doctor", *files, *options)[1]
+    assert "convert it first: iconv -f WINDOWS-1252 -t UTF-8" in run(capsys, "doctor", *files, *options)[1]
     assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
 
 
@@ -659,7 +659,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is also the input"),
-        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "a file of its own"),
+        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "name a file twice"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
         (["empty"], "not a model folder"),

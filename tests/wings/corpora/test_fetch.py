@@ -608,7 +608,7 @@ def test_a_second_call_says_that_it_is_there(site: Site, tmp_path: Path, capsys:
     first = run(capsys, *arguments)[1]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy").iterdir()}
     status, output, errors = run(capsys, *arguments)
-    assert status == 0 and "holds toy already" in errors
+    assert status == 0 and "already holds toy" in errors
     assert output.splitlines()[-2:] == first.splitlines()[-2:]
     assert len(site.asked) == 1 and {path: path.stat().st_mtime_ns for path in before} == before
     assert "holds toy; name another" in refused(capsys, "fetch", "toy:de-en", *arguments[2:])

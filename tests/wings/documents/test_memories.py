@@ -417,7 +417,7 @@ def test_subtitles_are_paired_by_their_times(folder: Path) -> None:
     ]
     with pytest.raises(UserError, match="shown at the same time"):
         texts([files[0], write(folder, "c.srt", subtitles([(500, 501, "x")]))])
-    with pytest.raises(UserError, match="Give two such files"):
+    with pytest.raises(UserError, match="Give two files"):
         texts(files[0])
 
 

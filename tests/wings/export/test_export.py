@@ -130,7 +130,7 @@ def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, 
     for form in FORMATS:
         with pytest.raises(UserError, match=f"{form}: the model is a parser, which needs a search of its own"):
             export(folder, form, tmp_path / "out")
-    assert "run it: the model is a parser" in run(capsys, "doctor", folder)[1]
+    assert "the model is a parser, which needs a search of its own" in run(capsys, "doctor", folder)[1]
     (folder / "tokenizer.target.model").write_bytes(b"damaged")
     status, said, _ = run(capsys, "doctor", folder)
     assert status == 1 and "tokenizer.target.model" in said
@@ -345,9 +345,9 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
     (tmp_path / "texts").write_text("ka lo\n\nmi nu\n", encoding="utf-8")
     status, said, error = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "texts")
     assert status == 0 and len(said.split("\n")) == 4, error
-    with pytest.raises(UserError, match="has an engine of its own"):
+    with pytest.raises(UserError, match="engine of its own|its own engine"):
         transduce.load(tmp_path / "out", engine="int8")
-    with pytest.raises(UserError, match="An export has an engine of its own"):
+    with pytest.raises(UserError, match="An export has its own engine"):
         transduce.load([models("dot"), tmp_path / "out"])
     status, said, error = run(capsys, "score", tmp_path / "out", *2 * [tmp_path / "texts"])
     assert status == 0 and len(said.split("\n")) == 4, error
