@@ -61,7 +61,7 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """The text and file name of a recipe, which is a file or the name of a recipe that comes with transduce."""
+    """The text and file name of a recipe, given as a file or as the name of a recipe that comes with transduce."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
