@@ -141,7 +141,7 @@ def translate(
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
         beam_size: Number of hypotheses kept per sentence; 1 means greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        n_best: Number of translations per line. If it is above 1, each output line is a JSON object, best first.
+        n_best: Number of translations per line. If above 1, an output line is a JSON object, best translation first.
         engine: torch is transduce's own search, for every model; int8 is torch with 8-bit matrix products, on a CPU;
             ctranslate2 is faster, for Transformers on a CPU; auto is ctranslate2 if no quality is lost, else torch.
         sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.

@@ -26,7 +26,7 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
-        """Convert options to Settings, with the calling program as the source; Settings are not changed."""
+        """Convert options to Settings, with the calling program as the source; Settings are returned as they are."""
         return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod

@@ -66,7 +66,7 @@ def training_options(
 ) -> Mapping[str, Any]:
     """The length and learning rate of a training.
 
-    `warmup` is train.warmup if the user set it, else 0. With `fine_tuning`, the learning rate is divided by 3, because the
+    `warmup` is train.warmup if the user set it, else 0. With `fine_tuning`, the learning rate is divided by 3, as the
     model is trained already. `max_updates` is the limit that follows from train.steps and train.minutes, if set.
     """
     row = sizes_for(pairs)

@@ -57,12 +57,12 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one (of two layers, the last) is nearly the best in most models."""
+    """Guess the layer that aligns words: the last but one (of two layers, the last) is nearly best in most models."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The layer whose links, from each target piece to the source piece with the most attention, inform the most."""
+    """The layer whose links, from each target piece to the source piece with most attention, are most informative."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)

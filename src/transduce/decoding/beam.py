@@ -59,8 +59,8 @@ def beam_search(
     max_lengths: the maximum length of each translation, EOS not counted, at which a hypothesis is forced to end. A
     sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best returns the same best
     hypotheses sooner. A sentence with fewer possible translations has a shorter list. beam_size 1 is greedy search.
-    `token_filter` forbids tokens; `on_step` is called with the candidates of each step; `selector` chooses the hypotheses
-    to keep, by default the most probable ones, and its own beam size replaces beam_size.
+    `token_filter` forbids tokens; `on_step` is called with the candidates of each step; `selector` chooses the
+    hypotheses to keep, by default the most probable ones, and its own beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size

@@ -22,7 +22,7 @@ class Stepper(Protocol):
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Last tokens (r,) of the rows -> log-probabilities (r, v) of the next tokens; the search may overwrite them."""
+        """Each row's last token (r,) -> log-probabilities (r, v) of its next token, which the search may overwrite."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:

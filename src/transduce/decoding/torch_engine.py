@@ -40,9 +40,9 @@ class TorchEngine:
     ):
         """Moves the models to the device, by default that of the first model; a search puts them into eval mode.
 
-        `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with the
-        candidates of each step; steps of different requests may alternate. `layers` is called at most once and returns,
-        for each model, the layer whose attention aligns words; by default, this layer is guessed.
+        `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with
+        the candidates of each step; steps of different requests may alternate. `layers` is called at most once and
+        returns, for each model, the layer whose attention aligns words; by default, this layer is guessed.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]

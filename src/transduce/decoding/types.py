@@ -91,7 +91,7 @@ class Plan(Protocol):
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the translations of `sentences`, in order, into texts; raises ValueError if there are too few or too many."""
+        """Join translations of all `sentences`, in order, into texts; raises ValueError for too few or too many."""
         ...
 
 
@@ -194,7 +194,7 @@ class Engine(Protocol):
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """The attention of each pair to its source, for aligning words; works only if the engine supports "attention"."""
+        """Each pair's attention to its source, for aligning words; works only if the engine supports "attention"."""
         ...
 
 
