@@ -73,9 +73,9 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line, by default that of this process.
+    """Run a command line, by default the command line of this process.
 
-    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the reader of the output has gone.
+    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the output's reader has ended.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments

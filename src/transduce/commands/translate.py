@@ -87,7 +87,7 @@ class Call:
         check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
 
     def read_glossary(self) -> list[Term]:
-        """The terms of the glossary, if there is one."""
+        """The terms of the glossary; an empty list without a glossary."""
         return resolve_name(READ_GLOSSARY)(str(self.glossary)) if self.glossary else []
 
     @contextmanager

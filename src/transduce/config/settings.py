@@ -18,7 +18,7 @@ CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # these sources mean that t
 
 
 class Settings(Mapping[str, Any]):
-    """Options by dotted name, each with its source; immutable."""
+    """Immutable options by dotted name, each with the source of its value."""
 
     def __init__(self, source: str = DEFAULT, values: Options | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})

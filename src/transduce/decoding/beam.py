@@ -144,7 +144,7 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """Whether each sentence (b,) is done: no open hypothesis can still become one of its best complete ones.
+    """Whether each sentence (b,) is done: no open hypothesis can still rank among its best complete hypotheses.
 
     Log-probabilities only fall, so an open hypothesis can score at most its log-probability divided by the largest
     length penalty ahead: the penalty of the maximum length or, for alpha < 0, of the next length.

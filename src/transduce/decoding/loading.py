@@ -33,7 +33,7 @@ def load(
 ) -> Translator:
     """Load a translator from the folder of a model, or from several folders as an ensemble.
 
-    options: search options by dotted name (decode.*), which override those of the first model. engine: "torch" is our
+    options: search options by dotted name (decode.*), which override the first model's options. engine: "torch" is our
     own search, for all models and devices; "int8" is our own search with 8-bit matrix products, for all models on a
     CPU; "ctranslate2" is faster, but for Transformers on a CPU only; "auto" is ctranslate2 if it is installed, supports
     the model and translates as well as our own search, otherwise torch. device: by default the GPU if there is one.

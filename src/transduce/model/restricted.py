@@ -67,7 +67,7 @@ def window_mask(
     device: torch.device | None = None,
     valid: Tensor | None = None,
 ) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each attends to the keys less than `window` away.
+    """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
 
     `causal` also masks the keys after a query; `valid` (b, 1, 1, s) also masks the keys where it is false: the mask is
     then (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
