@@ -57,7 +57,7 @@ def attend_with_scores(
 
 
 def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each query attends to itself and all earlier positions."""
+    """A mask (t, s) for queries at the last t of s positions: each query attends to itself and earlier positions."""
     return torch.arange(s, device=device) <= torch.arange(s - t, s, device=device)[:, None]
 
 
