@@ -1,4 +1,4 @@
-"""`python -m transduce`, which `torchrun -m transduce` starts many times."""
+"""Run the command line for `python -m transduce`, and in every process that `torchrun -m transduce` starts."""
 
 from transduce.cli import main
 

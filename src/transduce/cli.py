@@ -1,4 +1,4 @@
-"""The command line: the table of commands, how arguments are read, and how errors are reported.
+"""The command line: lists the commands, reads the arguments and reports errors.
 
 A command is one function, whose module is imported when the command is called. To add a command, write the function and
 add it to COMMANDS (CONTRIBUTING.md).
@@ -22,7 +22,7 @@ from transduce.system.machine import sleep_soon
 
 
 class Command(NamedTuple):
-    """A command: the place of its function, and its summary in `transduce --help`."""
+    """A command: its function, named as "module:function", and its summary in `transduce --help`."""
 
     function: str  # "module:function"
     summary: str
@@ -73,9 +73,9 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line, by default that of this process.
+    """Run a command line, by default the command line of this process.
 
-    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the reader of the output has gone.
+    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the output's reader has ended.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The cyclopts application with all commands; it raises errors, and its flags have no --no- form.
+    """The cyclopts application with all commands; it raises errors, and flags have no `--no-` variants.
 
-    bare: no command is named, so `--help` shows the summaries of all. Otherwise it shows a command's docstring.
+    `--help` shows the summary of every command if `bare` is true, otherwise the docstring of the named command.
     """
     app = cyclopts.App(
         name="transduce",
@@ -138,12 +138,12 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a command's function; none for an unknown command."""
+    """The parameters of a command's function; an empty mapping for an unknown command."""
     return inspect.signature(resolve_name(COMMANDS[command].function)).parameters if command in COMMANDS else {}
 
 
 def _sentence(error: UserError | CycloptsError) -> str:
-    """The error message on one line; for an error of usage, with the command that shows help."""
+    """The error message as one line, which for a wrong usage also names the command that shows help."""
     if isinstance(error, UserError):
         return _with_flags(error)
     command = " ".join(error.command_chain or ())
@@ -158,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The error message, with the flags that set the options to change."""
+    """The error message, followed in brackets by the flags of the options to change."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
@@ -166,7 +166,7 @@ def _with_flags(error: UserError) -> str:
 
 
 def _shown_default(default: Any) -> str | None:
-    """A default as `--help` shows it; None hides an empty default."""
+    """A default as `--help` shows it, or None if the default is empty and is not shown."""
     return None if default in ((), None, "", False) else str(default)
 
 

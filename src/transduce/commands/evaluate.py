@@ -48,10 +48,10 @@ def evaluate(
         hypothesis: A file of translations to score.
         against: A second file of translations of the same source, to compare with --hypothesis.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
-        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
-            default the model's data.bleu_tokenize; without a model, 13a.
-        evalb: A parameter file of EVALB, for trees. By default as COLLINS.prm; roots of any label don't count.
-        paper_bleu: The target language, de or fr: also print the paper's BLEU, tokenised and with compounds split.
+        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. The
+            default is the model's data.bleu_tokenize or, without a model, 13a.
+        evalb: A parameter file of EVALB for trees; by default COLLINS.prm, but roots of any label are ignored.
+        paper_bleu: Also print the paper's BLEU (tokenised, compounds split) for this target language, de or fr.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """

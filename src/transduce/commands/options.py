@@ -1,4 +1,4 @@
-"""`transduce options`, and the type of the parameter by which other commands accept these options."""
+"""The command `transduce options`, and `Assignments`, the type of other commands' section.key=value arguments."""
 
 import json as json_format
 import sys

@@ -41,13 +41,13 @@ def prepare(
         out: The folder to write.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them; or two subtitle files or HTML pages. Text and bilingual files may be compressed.
-        valid: Validation files. Without them, pairs that share no sentence with the training pairs are held out.
+        valid: Validation files. By default, pairs that share no sentence with the training pairs are held out.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default from the file names, too.
-        vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
-        shard: Prepare one shard, such as 3/16 for the third of 16, in the folder OUT of all shards. There are two
-            rounds: prepare every shard and run `transduce join`, then do both again.
-        on: Prepare on Ray. ray: the cluster at RAY_ADDRESS, if set, or this machine. ray://HOST:PORT: that cluster.
+        target: Language code of the target, such as de; by default from file names such as train.en and train.de.
+        vocabulary: A model folder or a prepared corpus whose vocabulary is used; by default, a vocabulary is learned.
+        shard: Prepare one shard, such as 3/16 for the third of 16; all shards share the folder OUT. Prepare every shard
+            and run `transduce join`; then prepare every shard and run `transduce join` again.
+        on: Prepare on Ray. Values: ray (the cluster at RAY_ADDRESS, by default this machine) or ray://HOST:PORT.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
     settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)

@@ -1,4 +1,4 @@
-"""`--profile`: a time profile of a command, and its speed as a share of the machine's matrix product speed."""
+"""For `--profile`: time a command's phases, and compare its speed with the machine's speed in matrix products."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -51,7 +51,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """The pairs of the validation files, none without files; raises UserError if the files hold no pair."""
+    """The pairs of the validation files; an empty list without files; raises UserError if the files hold no pair."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
@@ -61,7 +61,7 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """The text and file name of a recipe, which is a file or the name of a recipe that comes with transduce."""
+    """The text and file name of a recipe, given as a file or as the name of a recipe that comes with transduce."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":

@@ -1,4 +1,4 @@
-"""`transduce translate`. This module translates lines; documents, shards and Ray are in wings."""
+"""`transduce translate` for lines; packages in wings/ translate documents, and lines in shards or on Ray."""
 
 import dataclasses
 import json as json_format
@@ -61,7 +61,7 @@ class LineFormat:
         return self.json or self.alignment or self.n_best > 1
 
     def options(self, glossary: Sequence[Term]) -> TranslationOptions:
-        """The translation options for the lines."""
+        """The options with which the translator translates the lines."""
         return TranslationOptions(self.n_best, self.alignment, tuple(glossary), self.sentences)
 
 
@@ -87,7 +87,7 @@ class Call:
         check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
 
     def read_glossary(self) -> list[Term]:
-        """The terms of the glossary, if there is one."""
+        """The terms of the glossary; an empty list without a glossary."""
         return resolve_name(READ_GLOSSARY)(str(self.glossary)) if self.glossary else []
 
     @contextmanager
@@ -139,19 +139,19 @@ def translate(
         input: The file to translate; - is standard input. A text file may be compressed.
         output: The file to write, which appears only when it is complete; - is standard output.
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
-        beam_size: Number of hypotheses kept per sentence; 1: greedy search.
+        beam_size: Number of hypotheses kept per sentence; 1 means greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        n_best: Number of translations per line. More than one are written as JSON, best first.
-        engine: torch: transduce's own search, for every model. int8: torch with 8-bit products, on a CPU. ctranslate2:
-            faster, for Transformers on a CPU. auto: ctranslate2 if it supports the model without loss, else torch.
+        n_best: Number of translations per line. If above 1, an output line is a JSON object, best translation first.
+        engine: torch is transduce's own search, for every model; int8 is torch with 8-bit matrix products, on a CPU;
+            ctranslate2 is faster, for Transformers on a CPU; auto is ctranslate2 if no quality is lost, else torch.
         sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
         redo: In a bilingual document, also translate texts that already have a translation.
         json: Write a JSON object per line: the translation, its score, pieces and flags.
         alignment: Write JSON with word alignments: pairs of a source word and a target word, as character spans.
         glossary: A file of enforced terms: on each line a source term, a TAB and its translation.
         profile: Print a time profile at the end.
-        shard: Translate one shard of the lines, such as 3/16 for the third of 16, into the folder OUTPUT of all shards.
-        on: Translate on Ray. ray: the cluster at RAY_ADDRESS, if set, or this machine. ray://HOST:PORT: that cluster.
+        shard: Translate one shard of the lines, such as 3/16 for the third of 16; all shards share the folder OUTPUT.
+        on: Translate on Ray. Values: ray (the cluster at RAY_ADDRESS, by default this machine) or ray://HOST:PORT.
         workers: With --on, the number of models that translate at the same time; by default one per core or per GPU.
     """
     options = parse_assignments(assignments)
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """The lines to write; prints the progress and, at the end, which lines need checking."""
+    """Yield the lines to write; print the progress and, at the end, the numbers of lines that need checking."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -207,7 +207,7 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 
 
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
-    """The JSON fields of a translation and its alternatives; with `alignment`, a field of that name holds links."""
+    """The JSON fields of a translation and its alternatives; if `alignment` is true, "alignment" holds links."""
     links = translation.pop("links")
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """For each flag, the number of flagged lines and the first line numbers."""
+    """For each flag, the number of flagged lines and the line numbers of the first few."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
 def configure(*layers: Options) -> RunConfig:
-    """Merge layers of options into a configuration, later over earlier; raises UserError for invalid options."""
+    """Merge layers of options into a configuration, where later layers win; raises UserError for invalid options."""
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:
         for name, value in layer.items():

@@ -25,7 +25,7 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """A dataclass field for an option, with `least` <= value < `below`; `transduce options` shows the others."""
+    """An option's dataclass field, with `least` <= value < `below`; `transduce options` shows the other arguments."""
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 

@@ -66,8 +66,8 @@ def training_options(
 ) -> Mapping[str, Any]:
     """The length and learning rate of a training.
 
-    warmup: train.warmup if the user set it, else 0. fine_tuning: the model is trained already, so the learning rate is
-    divided by 3. max_updates: the limit on updates that follows from train.steps and train.minutes, if these are set.
+    `warmup` is train.warmup if the user set it, else 0. With `fine_tuning`, the learning rate is divided by 3, as the
+    model is trained already. `max_updates` is the limit that follows from train.steps and train.minutes, if set.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak

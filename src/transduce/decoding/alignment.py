@@ -61,8 +61,8 @@ def find_links(
 ) -> tuple[Link, ...]:
     """Link each target word to the source words that it attends to most; links are in the order of target words.
 
-    weights (t, s): the attention of each target piece; rows sum to less than 1, because EOS and spaces get some, too.
-    source, target: the words' spans. share: see LINK_SHARE. A target word without attention to words has no link.
+    weights (t, s): the attention of each target piece; rows sum to less than 1, as EOS and spaces get attention, too.
+    source, target: the words' spans. share: see LINK_SHARE. A target word that attends to no source word has no link.
     """
     if not source or not target:
         return ()

@@ -30,7 +30,7 @@ SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are lin
 
 @torch.inference_mode()
 def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
-    """The attention (b, t, s) of each decoder layer as it predicts tgt_out, mean of all heads; [] in some families."""
+    """The attention (b, t, s) of each decoder layer, averaged over its heads; [] if no module attends to the source."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
     # Recurrent models call their attention once for every position.
@@ -57,12 +57,12 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one, or the last of two. It is nearly the best in most models."""
+    """Guess the layer that aligns words: the last but one (of two layers, the last) is nearly best in most models."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The layer with the most informative links, from each target piece to the source piece that it attends to most."""
+    """The layer whose links, from each target piece to the source piece with most attention, are most informative."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)

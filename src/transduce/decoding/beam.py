@@ -58,9 +58,9 @@ def beam_search(
 
     max_lengths: the maximum length of each translation, EOS not counted, at which a hypothesis is forced to end. A
     sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best returns the same best
-    hypotheses sooner. A list is shorter if fewer translations exist. beam_size 1 is greedy search. token_filter:
-    forbids tokens. on_step: called with the candidates of each step. selector: chooses the hypotheses to keep,
-    which otherwise are the most probable; its own beam size replaces beam_size.
+    hypotheses sooner. A sentence with fewer possible translations has a shorter list. beam_size 1 is greedy search.
+    `token_filter` forbids tokens; `on_step` is called with the candidates of each step; `selector` chooses the
+    hypotheses to keep, by default the most probable ones, and its own beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -111,7 +111,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, where `full` (b,) is true, for all but EOS."""
+    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, where `full` (b,) is true, for all tokens but EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
@@ -144,7 +144,7 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """Whether each sentence (b,) is done: no open hypothesis can still become one of its best complete ones.
+    """Whether each sentence (b,) is done: no open hypothesis can still rank among its best complete hypotheses.
 
     Log-probabilities only fall, so an open hypothesis can score at most its log-probability divided by the largest
     length penalty ahead: the penalty of the maximum length or, for alpha < 0, of the next length.

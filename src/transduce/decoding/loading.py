@@ -33,12 +33,12 @@ def load(
 ) -> Translator:
     """Load a translator from the folder of a model, or from several folders as an ensemble.
 
-    options: search options by dotted name (decode.*), which override those of the first model. engine: "torch" is our
+    options: search options by dotted name (decode.*), which override the first model's options. engine: "torch" is our
     own search, for all models and devices; "int8" is our own search with 8-bit matrix products, for all models on a
     CPU; "ctranslate2" is faster, but for Transformers on a CPU only; "auto" is ctranslate2 if it is installed, supports
     the model and translates as well as our own search, otherwise torch. device: by default the GPU if there is one.
-    threads: CPU threads; 0: one per core. Raises UserError if a file is missing, damaged or of a newer format, if a
-    model is a parser, if vocabularies differ, or if the engine can't run the model. The message says which.
+    threads: number of CPU threads; 0 means one per core. Raises UserError if a file is missing, damaged or of a newer
+    format, if a model is a parser, if vocabularies differ, or if the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
@@ -86,7 +86,7 @@ def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool)
 
 
 def export_engine(folder: Path) -> str | None:
-    """The name of the function that opens the engine of an export; None for the folder of a model."""
+    """The name of the function that opens the engine of an export; None if the folder holds no export."""
     return next((engine for file, engine in EXPORT_ENGINES.items() if (folder / file).exists()), None)
 
 

@@ -1,4 +1,4 @@
-"""Parts of decoding that are imported only when needed: engines, text plans, glossaries. A name is "module:function".
+"""Functions for engines, sentence splitting and glossaries, named "module:function" and imported when they are used.
 
 CTranslate2 is a wing because it is an optional package, supports one family of models, and is used only if its
 translations are as good as those of our own search: the system is complete without it.

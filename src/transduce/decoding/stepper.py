@@ -22,21 +22,21 @@ class Stepper(Protocol):
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """The last token of each row (r,) -> log-probabilities (r, v) of the next, which the search may overwrite."""
+        """Each row's last token (r,) -> log-probabilities (r, v) of its next token, which the search may overwrite."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Continue with these rows, in this order; if `sentences` is set, with these sentences only."""
+        """Continue with the given rows, in their order; if `sentences` is set, drop all other sentences."""
         ...
 
 
 class ModelStepper:
-    """A stepper for one model or an ensemble, which averages probabilities; puts the models into eval mode."""
+    """A stepper for one model, or for an ensemble, whose probabilities are averaged; sets the models to eval mode."""
 
     @phase("encode")
     @torch.inference_mode()
     def __init__(self, models: Sequence[Seq2Seq], src: Tensor):
-        """src (b, s) on the models' device, EOS last."""
+        """`src` (b, s) holds source ids on the models' device; each sentence ends with EOS."""
         self.models = [model.eval() for model in models]
         self.memories = [model.encode(src) for model in self.models]
         self.states: list[State] = [None] * len(models)
@@ -64,7 +64,7 @@ class ModelStepper:
 
 
 def average(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the models' mean probability; log_probs: one tensor for each model."""
+    """The logarithm of the models' mean probability; `log_probs` holds one tensor for each model."""
     if len(log_probs) == 1:
         return log_probs[0]
     return reduce(torch.logaddexp, log_probs) - math.log(len(log_probs))

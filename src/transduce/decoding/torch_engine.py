@@ -40,9 +40,9 @@ class TorchEngine:
     ):
         """Moves the models to the device, by default that of the first model; a search puts them into eval mode.
 
-        token_filter: builds the token filter of a request from its texts and length limits. on_step: called with the
-        candidates of each step; steps of different requests may alternate. layers: called once, when needed; returns
-        the layer of each model whose attention aligns words, which is guessed by default.
+        `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with
+        the candidates of each step; steps of different requests may alternate. `layers` is called at most once and
+        returns, for each model, the layer whose attention aligns words; by default, this layer is guessed.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
@@ -113,7 +113,7 @@ class TorchEngine:
 def open_engine(
     model: ModelToOpen, *, name: str = "torch", transform: Callable[[Seq2Seq], Seq2Seq] | None = None
 ) -> TorchEngine:
-    """Open our own search for a model or an ensemble; transform: applied to each model after loading."""
+    """Open our own search for a model or an ensemble; `transform` is applied to each model after loading."""
     device = model.device or ("cuda" if torch.cuda.is_available() else "cpu")
     keep_memory()
     if model.threads:

@@ -58,10 +58,10 @@ class Translator:
         language: str = "en",
         max_length: int | None = None,
     ):
-        """fallback: opens another engine for the same model, used for features that `engine` does not support.
+        """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
-        language: the code of the source language, for splitting texts into sentences. max_length: when texts are split,
-        sentences of more tokens are translated in parts; usually the maximum length in training.
+        `language` is the source language's code, for splitting texts into sentences. When texts are split, sentences
+        of more than `max_length` tokens, usually the maximum length in training, are translated in parts.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -105,10 +105,10 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """Translate a stream of texts of any length; kinds: the kind of each text; numbers: text numbers for messages.
+        """Translate any number of texts as a stream; `kinds` are their kinds, `numbers` their numbers in messages.
 
-        Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries
-        therefore gets exactly the same translations as within the whole file.
+        Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries is
+        therefore translated exactly as it is within the whole file.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -155,9 +155,9 @@ class Translator:
         """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
         A search may report another score for the same text, if it splits the text into other pieces. A blank pair has
-        probability 1. For a model trained on masked placeholders, placeholders are masked if both sides have the same
-        ones; masked: the texts are masked already. Raises UserError as `translate` does, and if the numbers of sources
-        and targets differ.
+        probability 1. For a model trained on masked placeholders, a pair's placeholders are masked if both sides have
+        the same placeholders; `masked` means that the texts are masked already. Raises UserError as `translate` does,
+        and if the numbers of sources and targets differ.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +181,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate sentences unsplit and unmasked; numbers: for messages. Raises UserError as `translate` does."""
+        """Translate single sentences without masking; messages use `numbers`. Raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -249,7 +249,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Yield each sentence's translation with alternatives, and their hypotheses; only the best of equal texts."""
+        """Yield each sentence's translation with alternatives, and their hypotheses; the texts are distinct."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
@@ -275,7 +275,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths`, longest first, into batches with count x longest <= budget, or of one index."""
+    """Group the indices of `lengths`, longest first; in batches of two or more, count x longest length <= budget."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -287,7 +287,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """The texts as a list; raises UserError if one of the numbered texts contains a line break."""
+    """The texts as a list; raises UserError if `numbers` is given and a text contains a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string, whose characters would be translated one by one.")
     for number, text in zip(numbers, texts, strict=False):

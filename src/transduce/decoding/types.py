@@ -38,7 +38,7 @@ class Term(NamedTuple):
 
 
 class TranslationOptions(NamedTuple):
-    """How to translate texts, in addition to the search options (decode)."""
+    """Options for translating texts, in addition to the search options (decode.*)."""
 
     n_best: int = 1
     align: bool = False  # link the words of a translation to those of its source
@@ -50,7 +50,7 @@ PLAIN = TranslationOptions()
 
 
 class Link(NamedTuple):
-    """A link from a word of a source to a word of its translation; spans in code points."""
+    """A link from a word of a source to a word of its translation; spans count code points."""
 
     source: Span
     target: Span
@@ -91,7 +91,7 @@ class Plan(Protocol):
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the translations of all `sentences`, in order, into texts; raises ValueError if their number differs."""
+        """Join translations of all `sentences`, in order, into texts; raises ValueError for too few or too many."""
         ...
 
 
@@ -138,7 +138,7 @@ class TokenFilter(Protocol):
 
 
 class Selector(Protocol):
-    """Chooses the hypotheses that a search keeps, if these are not simply the most probable ones."""
+    """Chooses the hypotheses that a search keeps, in place of the most probable hypotheses."""
 
     @property
     def beam_size(self) -> int:
@@ -146,7 +146,7 @@ class Selector(Protocol):
         ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
-        """Choose continuations of tokens (b, w, n), BOS first, given the log-probabilities `totals` (b, w * v) of all.
+        """Choose from all continuations of tokens (b, w, n), BOS first, by their log-probabilities `totals` (b, w * v).
 
         Returns values and indices (b, 2k) of totals: k that end with EOS, then k that don't; empty slots have -inf.
         """
@@ -182,7 +182,7 @@ class Engine(Protocol):
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """Source tokens per request for the best speed, EOS and padding counted; total: tokens of all sentences."""
+        """The fastest number of source tokens per request, EOS and padding counted; `total` counts all sentences."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
@@ -194,7 +194,7 @@ class Engine(Protocol):
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """The attention of each pair, for aligning words; works only if the engine supports "attention"."""
+        """Each pair's attention to its source, for aligning words; works only if the engine supports "attention"."""
         ...
 
 

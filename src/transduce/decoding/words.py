@@ -1,4 +1,4 @@
-"""Split a text into words: runs of letters and digits with their combining marks, or single other signs."""
+"""Split a text into words: runs of letters and digits with their combining marks, and every other sign on its own."""
 
 import unicodedata
 from collections.abc import Collection

@@ -63,7 +63,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """Make a function that computes a model's validation perplexity, and its BLEU unless targets are symbols."""
+    """Make a function that computes a model's validation perplexity and, unless targets are tree symbols, its BLEU."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = slice(GREEDY_SENTENCES)

@@ -57,7 +57,7 @@ def attend_with_scores(
 
 
 def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each attends to itself and to all earlier positions."""
+    """A mask (t, s) for queries at the last t of s positions: each query attends to itself and earlier positions."""
     return torch.arange(s, device=device) <= torch.arange(s - t, s, device=device)[:, None]
 
 
@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Attend from x (r, t, d_model) to the keys and values of b sentences, where b divides r -> (r, t, d_model).
 
-        mask: broadcastable to (b, h, t, s). causal: use a causal mask instead; x then holds the last t of s positions.
+        `mask` is broadcastable to (b, h, t, s); `causal` replaces it by a causal mask for x, the last t of s positions.
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)

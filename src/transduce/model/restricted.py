@@ -67,10 +67,10 @@ def window_mask(
     device: torch.device | None = None,
     valid: Tensor | None = None,
 ) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each attends to the keys less than `window` away.
+    """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
 
-    causal: also mask the keys after a query. valid (b, 1, 1, s): False at padding, which is then masked, too; the mask
-    becomes (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
+    `causal` also masks the keys after a query; `valid` (b, 1, 1, s) also masks the keys where it is false: the mask is
+    then (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)

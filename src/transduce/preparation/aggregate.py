@@ -1,6 +1,6 @@
 """The step between the two passes: leaves out repetitions, holds out the validation set and learns the vocabulary.
 
-It covers all parts of all corpora. It reads hashes, and texts only for the vocabulary and the validation set.
+This step reads the hashes of all parts of all corpora, and texts only for the vocabulary and the validation set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ Numbers = NDArray[np.int64]
 
 
 class Aggregate(NamedTuple):
-    """The results of `aggregate`, in addition to the `parts` of the staged pairs."""
+    """The return value of `aggregate`, which also sets the `parts` of the staged pairs."""
 
     cleaning: Cleaning
     held_out: list[Pair]
@@ -43,7 +43,7 @@ class Aggregate(NamedTuple):
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
 
-    Takes 12 bytes of memory per pair to find repetitions, then 19 to hold out. Raises UserError if no pairs are left.
+    Finding repetitions takes 12 bytes of memory per pair; holding out takes 19. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files that have remaining pairs of a corpus, in the order in which these pairs occur."""
+    """The files of a corpus with pairs that were not left out, in the order in which these pairs occur."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -88,7 +88,7 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 class StagedTexts(Collection[str]):
     """The sources (column 0) or targets (column 1) to train on, which can be iterated over several times.
 
-    every: take one of every `every` blocks of SAMPLE_BLOCK pairs, not counting pairs that were left out.
+    Of every `every` blocks of SAMPLE_BLOCK pairs, one is taken; pairs that were left out don't count in the blocks.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
@@ -106,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """Every staged block, as its staged pairs and its number, and which of its pairs to take."""
+        """Yield every staged block as its StagedPairs, its number there, and a mask of the pairs to take."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -117,7 +117,7 @@ class StagedTexts(Collection[str]):
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
-    """Mark repetitions and count what a corpus leaves out, as if the corpus consisted of a single part."""
+    """Mark repetitions and count the pairs left out of a corpus, as if the corpus consisted of a single part."""
     rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
     seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:
@@ -138,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count the pairs left out before staging and the staged `pairs` of each rule, in the order of the corpus."""
+    """Count, by rule, the pairs left out before staging and the staged `pairs` left out now, in corpus order."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
@@ -167,7 +167,7 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """The pairs as the model sees them, without the pairs whose two sides have different placeholders."""
+    """Yield the pairs; if placeholders are masked, leave out pairs whose two sides have different placeholders."""
     for pair in pairs:
         texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
         if texts is None:

@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """Resolve data.placeholders=auto by the vocabulary or, without one, by whether the corpora contain documents."""
+    """Resolve data.placeholders=auto by the vocabulary if there is one, else by whether a corpus has documents."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -64,7 +64,7 @@ def rules_of(data: DataConfig) -> Rules:
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
     """Stage the clean pairs of a part of a corpus in a new folder, without repetitions within the part.
 
-    checker: one made from the beginning of the whole corpus, if the part is not the first.
+    For a part that is not the first, `checker` must be made from the beginning of the whole corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -111,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """The pairs as the model sees them, and their parts: TRAIN, or PLACEHOLDERS_DIFFER."""
+    """The pairs, with placeholders masked if the options say so, and their parts: TRAIN or PLACEHOLDERS_DIFFER."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

@@ -36,9 +36,9 @@ def prepare(
 ) -> Prepared:
     """Prepare the corpora of `data` and write the result to the new `folder`.
 
-    vocab_size: takes the number of pairs and returns the size of the vocabulary to learn, if there is no `tokenizer`.
-    rewrite: replaces the training pairs of each corpus. Texts are staged in files in the new folder; only hashes are in
-    memory, about 20 bytes per pair. Raises UserError for an empty corpus and for files that their readers reject.
+    `vocab_size` computes the size of the vocabulary from the number of pairs, if there is no `tokenizer`. `rewrite`
+    replaces the training pairs of each corpus. Texts are staged in files in the new folder; only hashes are in memory,
+    about 20 bytes per pair. Raises UserError for an empty corpus and for files that their readers reject.
     """
     began = time.monotonic()
     check_corpora(data)

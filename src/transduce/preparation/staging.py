@@ -138,7 +138,7 @@ class StagedPairs:
 
 
 class StagingWriter:
-    """Writes staged pairs to a new folder. with_sentences: also write the hashes that the hold-out needs."""
+    """Writes a folder of staged pairs; if `with_sentences` is true, also with the hashes that the hold-out needs."""
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
         self.length = 0
@@ -158,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs, whose texts must not contain line feeds; hashes: one for each pair, by rule."""
+        """Write pairs, whose texts must not contain line feeds; `hashes` holds, for each rule, one hash per pair."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]
@@ -179,14 +179,14 @@ class StagingWriter:
             self._byte_ends.append(self._columns["texts"].tell())
 
     def leave_out(self, rule: str, position: int, origin: Origin) -> None:
-        """Record a left-out pair; position: the number of staged pairs before it."""
+        """Record a left-out pair; `position` is the number of staged pairs before it."""
         number, first = self._left_out.get(rule, LeftOut(0, []))
         if len(first) < LINES_KEPT:
             first.append((position, origin))
         self._left_out[rule] = LeftOut(number + 1, first)
 
     def finish(self, read: int = 0) -> StagedPairs:
-        """Complete the folder after the writer is closed; read: the number of pairs read, including those left out."""
+        """Complete the folder after the writer is closed; `read` counts all pairs read, including left-out pairs."""
         index = {"files": list(self._numbers), "pair_ends": self._pair_ends, "byte_ends": self._byte_ends}
         index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")

@@ -68,7 +68,7 @@ class Display:
             self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Show the progress (total = 0: unknown), but not more often than every 0.2 seconds on a terminal."""
+        """Show the progress (a `total` of 0 means unknown), but not more often than every 0.2 seconds on a terminal."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return

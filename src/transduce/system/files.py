@@ -128,7 +128,7 @@ def finite(value: Any) -> Any:
 
 
 def read_manifest(folder: Path | str) -> dict[str, Entry]:
-    """The entries of a folder's manifest by file name; raises UserError if it is missing, damaged or too new."""
+    """The entries of a manifest by file name; raises UserError if the manifest is missing, damaged or too new."""
     path = Path(folder) / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -164,8 +164,8 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
 def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
     """Remove the staging files and folders that killed processes left in `parent`; returns their paths.
 
-    age: skip files and folders that changed in the last `age` seconds; use 0 only if no other process may start to
-    write. name: remove only leftovers of this file or folder. Leftovers that can't be removed are skipped.
+    Files and folders that changed in the last `age` seconds are skipped; give 0 only if no other process may start to
+    write. With `name`, only leftovers of this file or folder are removed. Leftovers that can't be removed are skipped.
     """
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))
