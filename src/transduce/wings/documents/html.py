@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute's value, and quote it if `quote`, the character before it, is no quotation mark."""
+    """Escape an attribute's value; quote it unless `quote`, the character before it, is already a quotation mark."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

@@ -27,7 +27,7 @@ def fetch(
 ) -> None:
     """Download a known corpus as aligned text files.
 
-    Without a name, the command lists the known corpora. Without --out, it shows what it would download, and from where.
+    Without a name, the command lists the known corpora; without --out, the addresses that it would download from.
     Repeat the command to resume an interrupted download. Proxies are taken from the environment, such as HTTPS_PROXY.
 
     Args:
