@@ -38,7 +38,7 @@ ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presume
 
 
 class Check(NamedTuple):
-    """How an engine's translations compare with those of our own search."""
+    """The comparison of an engine's translations with our own search's translations."""
 
     compute_type: str  # "": no type was accurate enough
     sentences: int
@@ -77,7 +77,7 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write the first engine that is accurate enough, and its check, to the folder `out`."""
+    """Write the first engine that is accurate enough, and the result of its check, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])

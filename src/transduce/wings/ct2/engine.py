@@ -98,7 +98,7 @@ def read_compute_type(place: Path) -> str | None:
 
 
 def max_positions(config: ModelConfig) -> int:
-    """The maximum length of sequences for a converted model, EOS counted."""
+    """The maximum length of sequences for a converted model, including EOS."""
     return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 

@@ -60,7 +60,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Yield pairs from random blocks of the corpus; skip a pair if earlier pairs have enough of all its source pieces."""
+    """Yield pairs from random blocks of the corpus; skip a pair if earlier pairs have enough of its source pieces."""
     seen, meetings = np.zeros(source_size, np.int64), 0
     blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
         : MAX_READ_PAIRS // READ_BLOCK_PAIRS

@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slot of a run, which gets the index `number`, and the slots of the run's attributes."""
+    """The slot of a run, with the index `number`, and the slots of the run's attributes."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]

@@ -52,7 +52,7 @@ def is_protected(piece: Piece, tag: str) -> bool:
 
 
 def last_piece(markup: list[Piece], first: int) -> int:
-    """The index of an element's closing tag, or of its last piece if another tag ends it."""
+    """The index of an element's closing tag, or of the element's last piece if another tag ends the element."""
     name = markup[first].name
     opened, names = [name], Counter([name])
     for i in range(first + 1, len(markup)):

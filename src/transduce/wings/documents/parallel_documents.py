@@ -15,7 +15,7 @@ MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
 
 
 def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are none.
+    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are no such pairs.
 
     Cues that overlap in time with the same cue are joined. A cue without a counterpart is paired with an empty text.
     """

@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """Two pairs: the singular with the translation for the number 1, and the plural with the last other translation."""
+    """One pair, or two for a plural message: the singular with the form for 1, the plural with the last other form."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line

@@ -98,7 +98,7 @@ class Recurrent(Seq2Seq):
 
     The first decoder layer reads the last token and the last context. The layer's output is the query for the next
     context, which the higher layers read. The query is thus the state after reading the token, as in Luong et al. and
-    later versions of GNMT; Bahdanau et al. use the state before reading the token. Embeddings and output share a matrix.
+    later versions of GNMT; Bahdanau et al. use the state before reading the token. Embeddings and output share weights.
 
     State: the hidden state of every decoder layer, and the context (r, w).
     """

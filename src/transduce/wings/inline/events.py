@@ -60,7 +60,7 @@ def speller(markup: str) -> Callable[[str], str]:
 
 
 def _plain_events(text: str) -> Iterator[Event]:
-    """The events of a plain text; an unpaired tag is a placeholder (`Usage: <file>`)."""
+    """The events of a plain text; an unpaired tag is a placeholder, as in `Usage: <file>`."""
     tokens = list(_plain_tokens(text))
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()

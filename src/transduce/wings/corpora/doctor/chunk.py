@@ -18,7 +18,7 @@ MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with 
 
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk: arrays have an entry for each pair, lists of arrays have an array for each side."""
+    """The findings about one chunk: an array has an entry per pair, a list of arrays has one array per side."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`

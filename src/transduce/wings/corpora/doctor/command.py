@@ -31,8 +31,8 @@ def doctor(
 ) -> None:
     """Check a machine, model or corpus and suggest fixes.
 
-    Without an argument, the doctor checks this machine. In a folder that transduce wrote, it compares every file with
-    the manifest, and exits with status 1 if a file is damaged. In a corpus, it finds faulty pairs.
+    Without an argument, the doctor checks this machine. In a folder that transduce wrote, the doctor compares every
+    file with the manifest, and exits with status 1 if a file is damaged. In a corpus, the doctor finds faulty pairs.
 
     Args:
         what: What to check: a model folder, an export, a prepared corpus, or a corpus (two line-aligned text files,

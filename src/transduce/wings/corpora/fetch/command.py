@@ -33,7 +33,7 @@ def fetch(
     Args:
         name: The corpus, such as multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de or opus:Books/v1:en-de.
         out: The folder to write.
-        downloads: A folder that keeps downloaded files and reuses them. By default, files are downloaded to
+        downloads: A folder in which downloaded files are kept for reuse. By default, files are downloaded to
             OUT.downloads, which is removed when OUT is complete.
         table: A TOML file that describes your own corpora, instead of transduce's list (docs/guides/corpora.md).
     """
