@@ -1,4 +1,4 @@
-"""The table of which export formats support which models; the CTranslate2 engine uses it, too."""
+"""A table of the models that each export format supports; the CTranslate2 engine uses this table, too."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ REASONS_BY_OPTION = {
 
 
 def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
-    """The reason why a format does not support a model with these options; None if it does."""
+    """The reason why a format does not support a model with these options; None for a supported model."""
     for name, values in VALUES_BY_OPTION.items():
         allowed, value = values[FORMATS.index(form)], _value(config, name)
         if allowed is not None and value not in allowed:
@@ -43,7 +43,7 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 
 
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
-    """The reason why a format does not support the model and the tokenizer of a folder; None if it does."""
+    """The reason why a format does not support a folder's model and tokenizer; None if the format supports them."""
     if config.data.symbols and makes_trees(folder):
         return Refusal("the model is a parser, which needs a search of its own")
     if refusal := refuse_config(form, config):
@@ -69,7 +69,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; for d_k and d_v, 0 if the value is the default, d_model / num_heads."""
+    """The value of an option; the default of d_k and d_v, d_model / num_heads, is returned as 0."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     usual = config.model.d_model / config.model.num_heads

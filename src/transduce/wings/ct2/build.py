@@ -38,7 +38,7 @@ ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presume
 
 
 class Check(NamedTuple):
-    """How an engine's translations compare with those of our own search."""
+    """The comparison of an engine's translations with our own search's translations."""
 
     compute_type: str  # "": no type was accurate enough
     sentences: int
@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build and open an engine, for one run only if the cache is read-only; raises UserError or OSError on failure."""
+    """Build and open an engine, which a read-only cache does not keep; raises UserError or OSError on failure."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
@@ -65,7 +65,7 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine in `place`, unless another process does; returns its compute type, "" if none is accurate."""
+    """Build an engine unless another process builds it; returns its compute type, or "" if no type is accurate."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:
@@ -77,7 +77,7 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write the first engine that is accurate enough, and its check, to the folder `out`."""
+    """Write the first engine that is accurate enough, and the result of its check, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])

@@ -37,10 +37,10 @@ def convert(
     *,
     pieces: Pieces | None = None,
 ) -> None:
-    """Write a model to a folder in CTranslate2's format; compute_type: such as "int8" or "float32".
+    """Write a model to a folder in CTranslate2's format; `compute_type` is, for example, "int8" or "float32".
 
-    alignment_layer: the decoder layer whose attention CTranslate2 returns. pieces: the vocabularies of an export, in
-    which CTranslate2 itself adds EOS to a source, and never predicts PAD, BOS or UNK.
+    CTranslate2 returns the attention of the decoder layer `alignment_layer`. `pieces` are the vocabularies of an
+    export: with these, CTranslate2 itself adds EOS to a source, and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -83,7 +83,7 @@ def convert(
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
     """Write a shortlist next to a converted model whose pieces are ids; searches with `use_vmap` use the shortlist.
 
-    CTranslate2 adds BOS, EOS and UNK. PAD must be in the list, because the search forbids PAD by its index in the list.
+    CTranslate2 adds BOS, EOS and UNK to the list. We add PAD, because the search forbids PAD by its index in the list.
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
@@ -91,7 +91,7 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
-    """The bias of the logits (v,); forbid: make sure that PAD, BOS and UNK are never predicted."""
+    """The bias of the logits (v,); if `forbid` is true, PAD, BOS and UNK are never predicted."""
     weight = model.embedding.weight
     bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
     if forbid:

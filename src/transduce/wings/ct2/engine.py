@@ -1,4 +1,4 @@
-"""The engine ctranslate2: Transformers on a CPU, several times as fast as our own search (extra `fast`).
+"""The engine ctranslate2 runs Transformers on a CPU, several times as fast as our own search (extra `fast`).
 
 An engine is built at its first use (see `build.py`), cached, and then opened from the cache without torch:
 
@@ -86,7 +86,7 @@ def cached(folder: Path, *, shortlist: bool) -> Path:
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The compute type of a cached engine, "" if none was accurate, None if missing; a damaged engine is deleted."""
+    """The cached engine's compute type, "" if no type is accurate, None without an engine; deletes a damaged engine."""
     try:
         if place.exists():
             verify(place, hashes=True)
@@ -98,7 +98,7 @@ def read_compute_type(place: Path) -> str | None:
 
 
 def max_positions(config: ModelConfig) -> int:
-    """The maximum length of sequences for a converted model, EOS counted."""
+    """The maximum length of sequences for a converted model, including EOS."""
     return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
@@ -113,7 +113,7 @@ class CTranslate2Engine:
     """The engine of a converted model (see `convert.py`), which starts fast because it does not import torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
-        """Opens a converted model; threads: requests searched in parallel. Raises EngineError on an unsuitable CPU."""
+        """Opens a converted model; searches `threads` requests in parallel. Raises EngineError on an unsuitable CPU."""
         import ctranslate2
 
         use_wide_registers()
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Source tokens per request: few, which keeps all threads busy and is fast enough; more in wide models."""
+        """Source tokens per request: a small number keeps all threads busy; wide models are given more tokens."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search the requests; CTranslate2 has another stopping rule than ours, but we rank hypotheses by our score."""
+        """Search the requests; CTranslate2 ends a search by its own rule, but we rank the hypotheses by our score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -179,7 +179,7 @@ class CTranslate2Engine:
         return results
 
     def _rank(self, request: Request, results: list[Any], alpha: float, n_best: int) -> NBestLists:
-        """The n_best hypotheses of each sentence by our score."""
+        """The `n_best` best hypotheses of each sentence, ranked by our score."""
         log_probs: list[dict[Pieces, float]] = []  # for each sentence, by hypothesis
         cut: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):

@@ -112,7 +112,7 @@ class Document:
         return new
 
     def _encodable(self, text: str, slot: Slot) -> str:
-        """The text, with character references in markup for characters that the file's encoding lacks."""
+        """The text; in markup, characters that the file's encoding lacks become character references."""
         try:
             text.encode(self.codec)
         except UnicodeEncodeError as error:
@@ -126,7 +126,7 @@ class Document:
 
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
-    """Raise UserError if a file declares another language than the wanted one; "en-US" matches "en"."""
+    """Raise UserError if a file declares a language other than `wanted`; "en-US" matches "en"."""
     codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() and code not in UNSPECIFIED_LANGUAGES for code in codes)
@@ -138,7 +138,7 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """The characters of a file and its codec: that of its byte order mark, else the declared one, else UTF-8.
+    """The characters of a file, and its codec by its byte order mark, else by the declared encoding, else UTF-8.
 
     Encoding the characters reproduces the file. Raises UserError with the line and value of an undecodable byte.
     """
@@ -177,8 +177,8 @@ def decode_pieces(
 ) -> Iterator[str]:
     """Decode a file that arrives in pieces of bytes.
 
-    declared: returns the encoding that the first `beginning_bytes` of the file declare. lenient: undecodable bytes
-    become lone surrogates, see `encoding_errors`; otherwise they raise UserError, which names their line.
+    `declared` returns the encoding that the first `beginning_bytes` of the file declare. If `lenient`, undecodable
+    bytes become lone surrogates (see `encoding_errors`); otherwise UserError is raised and names their line.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:
@@ -216,7 +216,7 @@ def translate_document(
 ) -> TranslatedDocument:
     """Translate the texts of a file; the suffix of `name` determines the format.
 
-    redo: in a file with both languages, replace existing translations, too. Raises UserError for an unreadable file.
+    With `redo`, existing translations in a bilingual file are replaced, too. Raises UserError for an unreadable file.
     """
     document = read_document(content, name, source, target, redo=redo)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)

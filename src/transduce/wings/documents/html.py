@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slot of a run, which gets the index `number`, and the slots of the run's attributes."""
+    """The slot of a run, with the index `number`, and the slots of the run's attributes."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute's value, and quote it if `quote`, the character before it, is no quotation mark."""
+    """Escape an attribute's value; quote it unless `quote`, the character before it, is already a quotation mark."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

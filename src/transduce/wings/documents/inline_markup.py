@@ -21,7 +21,7 @@ IN_MARKUP = re.compile(PLACEHOLDER, re.VERBOSE)
 
 
 def markup_events(text: str) -> Iterator[Event]:
-    """The events of markup: short code elements are words, comments and similar markup are points."""
+    """The events of markup; short code elements are "word" events, comments and similar markup are "point" events."""
     elements = list(pieces(text, html=True))
     i = 0
     while i < len(elements):
@@ -52,7 +52,7 @@ def is_protected(piece: Piece, tag: str) -> bool:
 
 
 def last_piece(markup: list[Piece], first: int) -> int:
-    """The index of an element's closing tag, or of its last piece if another tag ends it."""
+    """The index of an element's closing tag, or of the element's last piece if another tag ends the element."""
     name = markup[first].name
     opened, names = [name], Counter([name])
     for i in range(first + 1, len(markup)):
@@ -74,7 +74,7 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _protected(piece: Piece, raw: str) -> Event:
-    """The event of an element with protected content: half of a pair, a word if the content is short, or a point."""
+    """The event of an element with protected content: half of a pair, "word" for short content, otherwise "point"."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")

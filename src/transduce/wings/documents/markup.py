@@ -1,6 +1,6 @@
 """Split XML and HTML into pieces: tags, comments, and the text between them.
 
-Invalid markup is accepted. The pieces, joined, are the input. Possessive quantifiers keep all patterns in linear time.
+Invalid markup is accepted. Joining the pieces gives the input. Possessive quantifiers keep all patterns in linear time.
 """
 
 import re
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
-    """Split a text into pieces. html: convert names to lower case, and treat HTML's void and raw elements as such."""
+    """Split a text into pieces. If `html`, names become lower case, and void and raw elements are recognised."""
     at = 0
     while at < len(text):
         start = MARKUP_START.search(text, at)
@@ -90,13 +90,13 @@ def attribute(tag: str, name: str) -> str | None:
 
 
 def decoded(entity: str) -> str | None:
-    """The characters that an entity stands for; None for an unknown entity and for one without characters."""
+    """The characters that an entity stands for; None if the entity is unknown or stands for no character."""
     text = unescape(entity)
     return None if text in (entity, "", "\ufffd") else text
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup, with the same entities as in the fragment."""
+    """Return a function that escapes text for markup, with the entities that the fragment uses."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -15,7 +15,7 @@ MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
 
 
 def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are none.
+    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are no such pairs.
 
     Cues that overlap in time with the same cue are joined. A cue without a counterpart is paired with an empty text.
     """
@@ -71,7 +71,7 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
 
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether a cue overlaps in time with the last of the others, or with the one among them that ends last."""
+    """Whether a cue overlaps in time with the last cue in `others`, or with the cue in `others` that ends last."""
     candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
     return any(
         _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)

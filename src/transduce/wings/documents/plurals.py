@@ -1,4 +1,4 @@
-"""Plural forms in gettext: how many forms a language has, and which form is for the number 1."""
+"""Plural forms in gettext: how many forms a language has, and which of its forms is used for the number 1."""
 
 import re
 from functools import cache
@@ -26,7 +26,7 @@ def plurals(header: str, language: str, name: str) -> Plurals:
 
 
 def _of_language(language: str, name: str) -> Plurals:
-    """The forms by Babel's gettext table; by the CLDR if the table has no entry or one form, which may be wrong."""
+    """The forms in Babel's gettext table, or in the CLDR if the table has no entry or one form, which may be wrong."""
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS
@@ -48,7 +48,7 @@ def _of_language(language: str, name: str) -> Plurals:
 
 
 def _parse(rule: str) -> Plurals | None:
-    """Parse a header's rule; None if it is invalid, such as the template "nplurals=INTEGER; plural=EXPRESSION;"."""
+    """Parse a header's rule; None for an invalid rule, such as the template "nplurals=INTEGER; plural=EXPRESSION;"."""
     match = re.search(r"nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", rule)
     if match is None or match[1] == "0":
         return None

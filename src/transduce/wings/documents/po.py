@@ -50,9 +50,9 @@ class _Message:
 
 
 def read_po(file: DocumentFile) -> Document:
-    """The messages without a translation, or all with `redo`; fuzzy and obsolete messages are skipped.
+    """The messages without a translation (with `redo`, all messages); fuzzy and obsolete messages are skipped.
 
-    Each plural form is one text: msgid for the form of 1, else msgid_plural. Raises UserError for a malformed line.
+    Each plural form is one text: msgid for the number 1, msgid_plural otherwise. Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """The singular with the translation for 1, and the plural with the last of the other translations."""
+    """One pair, or two for a plural message: the singular with the form for 1, the plural with the last other form."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line

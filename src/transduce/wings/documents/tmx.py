@@ -56,7 +56,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Source, target and line of every unit that has both languages.
 
     "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. Among several regions, the
-    one that the unit was translated from is preferred, else the first. Each text in the target language gives a pair.
+    unit's original language is preferred, else the first region. Each text in the target language gives a pair.
     Raises UserError for a file that is not TMX or has no unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
@@ -85,7 +85,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def read_tmx(file: DocumentFile) -> Document:
-    """Units in the source language without a translation, or all with `redo`; codes match as in `read_tmx_pairs`."""
+    """The untranslated units (with `redo`, all units) of the source language; codes match as in `read_tmx_pairs`."""
     text, codec = decode_xml(file.content, file.name)
     units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
@@ -104,7 +104,7 @@ def read_tmx(file: DocumentFile) -> Document:
 
 
 def segment_text(raw: str, name: str, line: int) -> str:
-    """The text of a segment's XML, without formatting; of two spaces around a formatting element, one is kept."""
+    """The text of a segment's XML, without formatting; two spaces around a formatting element become one space."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
@@ -123,9 +123,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """The nearest code of a unit for each wanted language, all different; None if a wanted language is missing.
+    """For each wanted language, a unit's nearest code, each code used once; None if a wanted language is missing.
 
-    Of equally near codes, the one that the unit was translated from is preferred, else the first.
+    Among equally near codes, the unit's original language comes first, then the order of the codes in the unit.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -151,7 +151,7 @@ def language_code(language: str) -> str:
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """How a code differs from the wanted one. 0: equal; 1: adds a region; 2: lacks the region; None: other language."""
+    """How a code differs from `wanted`: 0 if equal, 1 if it adds a region, 2 if it lacks the region, else None."""
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):
@@ -187,7 +187,7 @@ def _language(variant: Element) -> str:
 
 
 def _spelling(units: Sequence[_Memory], target: str) -> str:
-    """The target language as spelled in the file, perhaps with a region; `target` if the file lacks it."""
+    """The file's code for the target language, perhaps with a region, or `target` if the file lacks the language."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
     distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
     return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)

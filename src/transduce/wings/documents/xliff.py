@@ -44,7 +44,7 @@ class _Segment(NamedTuple):
 
 
 def read_xliff(file: DocumentFile) -> Document:
-    """The units without a translation, or all with `redo`; units with translate="no" are skipped."""
+    """The units without a translation (with `redo`, all units); units with translate="no" are skipped."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
         _slot(text, segment, file.target)
@@ -101,7 +101,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
     """The text and kind of a source. White space in a source of several lines matters only if xml:space="preserve".
 
-    A CDATA section with tags or entities contains HTML, any other CDATA section plain text.
+    A CDATA section with tags or entities is read as HTML, and any other CDATA section as plain text.
     """
     if cdata := WHOLE_CDATA.fullmatch(content):
         text = cdata["text"]

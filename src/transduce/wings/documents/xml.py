@@ -1,6 +1,6 @@
 """Read XML unit by unit: a parser for files of any length that locates the units in the file.
 
-The file must be well-formed, in a known encoding, and must not declare entities. No other file is read.
+The file must be well-formed, in a known encoding, and must not declare entities. Files that it names are not read.
 """
 
 import re
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The replacement that fills an element: begin, end and new characters; `<a/>` becomes two tags."""
+        """How to fill an element with text: begin, end and new characters; `<a/>` becomes two tags."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
@@ -79,8 +79,8 @@ class Unit(NamedTuple):
 class UnitReader:
     """Finds the units of a file while reading it as a stream.
 
-    units: names of the elements that are units. levels: the depth in a unit to which elements are recorded. on_start:
-    called for each element outside the units, with its name without prefix and its attributes.
+    `units` are the names of the elements to find. Elements in a unit are recorded to the depth `levels`. `on_start` is
+    called for each element outside the units, with its name (without prefix) and its attributes.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class UnitReader:
         return units
 
     def _drop_before(self, byte: int) -> None:
-        """Remove the bytes before an offset in the file, which must be a character boundary, from the buffer."""
+        """Remove from the buffer the bytes before an offset in the file, which must be a character boundary."""
         count = byte - self._buffer_begin
         self._characters += len(self._buffer[:count].decode())
         del self._buffer[:count]

@@ -26,7 +26,7 @@ def usage(model: Bundle) -> str:
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
-    """Write the package; raises UserError as `ctranslate2.write` does."""
+    """Write the package; raises UserError in the same cases as `ctranslate2.write`."""
     name, data = _name(model), model.config.data
     metadata = {
         "package_version": PACKAGE_VERSION,

@@ -15,15 +15,15 @@ NOT_COMPARED = "Not compared with the original, since transformers is missing: p
 def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
     """Convert a model to another program's format, and compare its translations with the original's.
 
-    The model and its export translate the held-out text of the training. In float32 the tokens must be identical; with
-    other number types BLEU must not fall. Otherwise nothing is written.
+    The model and its export translate the held-out text of the training. In float32 the tokens must be identical; in
+    other number types BLEU must not fall. If the comparison fails, nothing is written.
 
     Args:
         model: A model folder.
         to: The format: ctranslate2 (with SentencePiece), argos (a package for Argos Translate and LibreTranslate),
             huggingface (a Marian model for transformers) or onnx.
         out: The folder to write.
-        compute_type: Number type of ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
+        compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
         valid: Text to translate for the comparison, instead of the held-out text: two text files or one bilingual file.
     """
     from transduce import model_folder  # torch: too slow for --help
@@ -42,15 +42,15 @@ def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: T
     """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
 
     The model folder can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is
-    installed, the original and the folder translate the same sentences; if their tokens differ, nothing is written.
+    installed, the original and the new model translate the same sentences; if their tokens differ, nothing is written.
 
     Args:
         folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.
         out: The model folder to write.
-        source: Language code of the source; by default as named in FOLDER.
-        target: Language code of the target; by default as named in FOLDER.
-        valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
-            sentences if the model translates from German, otherwise English ones.
+        source: Language code of the source; by default, the code that the files in FOLDER name.
+        target: Language code of the target; by default, the code that the files in FOLDER name.
+        valid: Text to translate for the comparison: two text files or one bilingual file. By default, short
+            German sentences if the model translates from German, otherwise short English sentences.
     """
     from transduce.wings.export.importing import import_model as run  # torch: too slow for --help
 

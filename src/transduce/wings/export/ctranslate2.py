@@ -44,7 +44,7 @@ def usage(model: Bundle) -> str:
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
-    """Write the folder's files; raises UserError if ctranslate2 is not installed or doesn't support the type."""
+    """Write the folder's files; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     tokenizer = model.tokenizer
     pieces = Pieces(
         tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
@@ -68,7 +68,7 @@ def open_runner(folder: Path) -> Runner:
 
 
 def runner(model: Path, *pieces: Path) -> Runner:
-    """Open a converted model for greedy translation; pieces: the SentencePiece models of source and target."""
+    """Open a converted model for greedy translation; `pieces` are the SentencePiece models of source and target."""
     import ctranslate2
 
     joint = pieces[0] == pieces[1]
@@ -102,5 +102,5 @@ def _plain(text: str, joint: bool) -> str:
 
 
 def _names(*, joint: bool) -> tuple[str, str]:
-    """The file names of the SentencePiece models of source and target; joint: one model serves both."""
+    """The file names of the SentencePiece models of source and target; if `joint`, one model serves both languages."""
     return (JOINT_MODEL, JOINT_MODEL) if joint else (SOURCE_MODEL, TARGET_MODEL)

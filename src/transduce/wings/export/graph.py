@@ -1,6 +1,6 @@
-"""Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (inputs and outputs: `onnx_engine.py`).
+"""Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (see `onnx_engine.py`).
 
-Nodes are added one by one: torch.onnx.export needs two more packages and 100 times as long (24 s for a small model).
+Nodes are added one by one: torch.onnx.export needs two more packages and 100 times the time (24 s for a small model).
 
 b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
 """
@@ -24,7 +24,7 @@ MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
 
 
 class Graph:
-    """An ONNX graph under construction, with its nodes and weights; tensors in it are referred to by name."""
+    """An ONNX graph under construction, with its nodes and weights; its tensors are referred to by their names."""
 
     def __init__(self, config: ModelConfig):
         """Raises ImportError if onnx is not installed."""
@@ -66,7 +66,7 @@ class Graph:
         return bytes(model.SerializeToString())
 
     def tensor(self, name: str, kind: str, *shape: str | int) -> Any:
-        """Describe an input or output of the graph; kind: ONNX's name for the number type."""
+        """Describe an input or output of the graph; `kind` is ONNX's name for the number type."""
         return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
 
     def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
@@ -104,7 +104,7 @@ class Graph:
         return self.norm(self.add("Add", x, sublayer(x)), residual.norm)
 
     def embed(self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module) -> str:
-        """Embed tokens (r, t) -> (r, t, d_model); start: the position of the first token."""
+        """Embed tokens (r, t) -> (r, t, d_model); `start` is the position of the first token."""
         vectors = self.add("Gather", self.weight(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
         return self.add("Add", scaled, self._positions(start, length, positions))
@@ -202,7 +202,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows become one sequence to share keys."""
+        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows form one sequence and share keys."""
         shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
         y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))

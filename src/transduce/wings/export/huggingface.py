@@ -49,7 +49,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
-    """Open a Marian model; forbidden: ids never to choose. Raises UserError if transformers is not installed."""
+    """Open a Marian model that never predicts `forbidden` ids; raises UserError if transformers is not installed."""
     try:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging

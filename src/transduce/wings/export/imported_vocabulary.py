@@ -1,7 +1,7 @@
 """The vocabulary of an imported model: a SentencePiece model cuts text into pieces, and a list defines their ids.
 
 Marian numbers the pieces of two SentencePiece models in one list; pieces that the list lacks become UNK. Encoding can
-lose text (by SentencePiece's normalisation, unknown pieces, outer spaces): decode(encode(text)) may differ from text.
+lose text (normalisation, unknown pieces, outer spaces), so decode(encode(text)) may differ from text.
 """
 
 from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"  # in a multilingual model, 
 
 
 class ImportedVocabulary(Vocabulary):
-    """A vocabulary; its `pieces` begin with PAD, BOS, EOS and UNK; raises ValueError if model or pieces are damaged."""
+    """A vocabulary whose `pieces` begin with PAD, BOS, EOS and UNK; raises ValueError for a damaged model or pieces."""
 
     listed: Sequence[str]
     has_placeholder_tokens = False
@@ -35,7 +35,7 @@ class ImportedVocabulary(Vocabulary):
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
     def encode_behind(self, text: str) -> list[int]:
-        """The ids of a text, encoded as after a space, because imported models can't encode it in another way."""
+        """The ids of a text, encoded as if after a space, because imported models encode every text in this way."""
         return self.encode([text]).lists()[0]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -45,7 +45,7 @@ class ImportedVocabulary(Vocabulary):
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """The span of each id's piece in the text that the pieces spell, which lacks whatever encoding has lost."""
+        """The span of each id's piece in the text that the pieces spell, without characters that encoding has lost."""
         surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
@@ -65,6 +65,6 @@ def is_code(piece: str) -> bool:
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """Split a text into the language code at its start (an empty list if `pieces` has no such piece) and the rest."""
+    """Split a text into its leading language code (an empty list if not in `pieces`) and the text after the code."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

@@ -30,8 +30,8 @@ class Imported(NamedTuple):
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
     """Convert the Marian model in `folder` to the new model folder `out`, unless the two models translate differently.
 
-    source, target: language codes; empty: those in the folder's files. pairs: sentences to compare on; empty: short
-    English or German ones. Raises UserError if the model can't be read or imported or if translations differ.
+    If `source` or `target` is empty, the code comes from the folder's files. If `pairs` is empty, short English or
+    German sentences are compared. Raises UserError if the model can't be read or imported or if translations differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
@@ -51,7 +51,7 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
 
 
 def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
-    """Compare the imported model with the original; both are kept from producing PAD and UNK."""
+    """Compare the imported model with the original; neither model may produce PAD or UNK."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())

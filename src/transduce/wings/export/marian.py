@@ -1,7 +1,7 @@
 """Maps the weights of a Marian model in Hugging Face's format to ours: their names and the order of their channels.
 
-Marian's position vectors hold all sines, then all cosines; ours alternate them (section 3.5 of the paper). Permuting
-the channels of every layer in the same way leaves the model's outputs unchanged.
+Marian's position vectors hold all sines, then all cosines; our vectors alternate sines and cosines (section 3.5 of the
+paper). Permuting the channels of every layer in the same way leaves the model's outputs unchanged.
 """
 
 from collections.abc import Iterator

@@ -51,9 +51,9 @@ class Marian(NamedTuple):
 
 
 def read(folder: Path, source: str, target: str) -> Marian:
-    """Read a Marian model from a folder; source, target: language codes, "" for those in tokenizer_config.json.
+    """Read a Marian model from a folder; an empty language code is looked up in tokenizer_config.json.
 
-    Raises UserError if a file is missing or damaged or if the model is not supported. The message says which.
+    Raises UserError, which names the reason, if a file is missing or damaged or if the model is not supported.
     """
     config = _read_json(folder / marian.CONFIG_FILE)
     _check(folder / marian.CONFIG_FILE, config)
@@ -100,7 +100,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
-    """The vocabularies of target and source; the latter is None if source and target share ids and embedding."""
+    """The target and source vocabularies; the source's is None if both languages share ids and embeddings."""
     values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # strings or objects
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
@@ -155,7 +155,7 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
 
 
 def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
-    """Marian's weights by our names; raises UserError if any are missing, unknown or of the wrong shape."""
+    """Marian's weights under our names; raises UserError if weights are missing, unknown or of the wrong shape."""
     file, theirs = folder / marian.WEIGHTS_FILE, _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
@@ -184,7 +184,7 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
 
 
 def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
-    """Raise UserError for missing, unknown, misshapen or non-sinusoidal weights; width: of embeddings and positions."""
+    """Raise UserError for missing, unknown, misshapen or non-sinusoidal weights; embeddings must have width `width`."""
     for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file}: the weight {name} is missing; use another copy.")
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}

@@ -55,7 +55,7 @@ class OnnxStepper:
     device = torch.device("cpu")
 
     def __init__(self, encoder: Any, decoder: Any, empty: Arrays, src: NDArray[np.int64]):
-        """src: ids (b, s), EOS last; empty: the keys and values of one row before the first decoding step."""
+        """`src` (b, s) has ids with EOS last; `empty` has one row's keys and values before the first decoding step."""
         names = [output.name for output in encoder.get_outputs()]
         with phase("encode"):
             self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True))
@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Keep these rows of the state and these sentences of the memory."""
+        """Keep only the rows `rows` of the state and the sentences `sentences` of the memory."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
@@ -107,11 +107,11 @@ class OnnxEngine:
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The source tokens of a request: `total`, at least MIN_SOURCE_TOKENS, at most max_tokens / beam_size."""
+        """Source tokens per request: `total`, but at least MIN_SOURCE_TOKENS and at most max_tokens / beam_size."""
         return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search one request after another, each with all threads."""
+        """Search the requests one after another; each search uses all threads."""
         for request in requests:
             yield beam_search(
                 self._stepper(request.sources),

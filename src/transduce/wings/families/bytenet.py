@@ -1,6 +1,6 @@
 """ByteNet (Kalchbrenner et al., 2016): a stack of dilated convolutions over the source, and one over the target.
 
-It has no attention: position t of the target reads position t of the encoded source, which is stretched by 6/5.
+ByteNet has no attention: position t of the target reads position t of the encoded source, which is stretched by 6/5.
 
 b = sentences, r = rows (hypotheses), s = source positions, u = positions of the stretched source, t = target
 positions, d = d_model / 2 channels inside a block.

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes of a stack: those of model.convolutions, or by default `layers` layers of d_model channels."""
+    """The layer sizes of a stack, as in model.convolutions; by default, `layers` layers of d_model channels."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)
@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """The ConvS2S model. State: the next position (r,), and per decoder layer its last inputs (r, kernel - 1, c)."""
+    """The ConvS2S model. State: the next position (r,), and each decoder layer's last inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

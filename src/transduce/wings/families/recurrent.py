@@ -48,7 +48,7 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence, in float32 where autocast would fail or, on CUDA, use float16."""
+    """Apply `rnn` to a tensor or packed sequence; in float32 on CUDA, and on CPUs where autocast would fail."""
     if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
@@ -94,11 +94,11 @@ class SourceAttention(nn.Module):
 
 
 class Recurrent(Seq2Seq):
-    """An encoder with a bidirectional first layer, and a decoder with input feeding; residual from the third layer on.
+    """Bidirectional first encoder layer, decoder with input feeding, residual connections from the third layer on.
 
-    The first decoder layer reads the last token and the last context. Its output is the query for the next context,
-    which the higher layers read. The query is thus the state after reading the token, as in Luong et al. and later
-    versions of GNMT; Bahdanau et al. use the state before reading it. Embeddings and output share a matrix.
+    The first decoder layer reads the last token and the last context. The layer's output is the query for the next
+    context, which the higher layers read. The query is thus the state after reading the token, as in Luong et al. and
+    later versions of GNMT; Bahdanau et al. use the state before reading the token. Embeddings and output share weights.
 
     State: the hidden state of every decoder layer, and the context (r, w).
     """

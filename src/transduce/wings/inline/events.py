@@ -48,19 +48,19 @@ class Event(NamedTuple):
 
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """The events of a text in XML or HTML (`markup`) or of a plain text, which may contain tags, too."""
+    """The events of a text: XML or HTML if `markup`, else plain text, which may also contain tags."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
     return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """A function that escapes plain text, with the same entities as the XML or HTML text `markup` uses."""
+    """A function that escapes plain text with the entities that the XML or HTML text `markup` uses."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
 def _plain_events(text: str) -> Iterator[Event]:
-    """The events of a plain text; an unpaired tag is a placeholder (`Usage: <file>`)."""
+    """The events of a plain text; an unpaired tag is a placeholder, as in `Usage: <file>`."""
     tokens = list(_plain_tokens(text))
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()

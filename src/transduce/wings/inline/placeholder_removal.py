@@ -8,7 +8,7 @@ WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 
 
 def without_words(masked: Masked) -> Masked:
-    """Remove the placeholders, and quotes around them, from a masked text; their marks become points."""
+    """Remove placeholders, with the quotes around them, from a masked text; their marks become "point" marks."""
     removals: list[Mark] = []  # points that still have the beginning and end of the removed text
     others = [mark for mark in masked.marks if mark.kind != "word"]
     edges = {edge for mark in others for edge in (mark.begin, mark.end)}
@@ -26,7 +26,7 @@ def without_words(masked: Masked) -> Masked:
 
 
 def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Extend a removal by the quotes or brackets around it, unless a tag stands between."""
+    """Extend a removal by the quotes or brackets around it, unless a tag stands between them and the placeholder."""
     left, right = text[: removal.begin][-1:], text[removal.end :][:1]
     if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
         return removal
@@ -34,7 +34,7 @@ def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
 
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Turn a removal into a point, and extend it by a blank that would otherwise be left over."""
+    """Turn a removal into a mark of kind "point", extended by the blank that would otherwise be superfluous."""
     begin, end = removal.begin, removal.end
     left, right = text[begin - 1 : begin], text[end : end + 1]
     before = not left.isalnum() and begin not in edges

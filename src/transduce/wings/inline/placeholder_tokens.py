@@ -15,7 +15,7 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace each placeholder with a token, equal ones with the same token; texts with tokens are left unchanged."""
+    """Replace placeholders with tokens, equal placeholders with equal tokens; a text that has tokens is unchanged."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
@@ -23,7 +23,7 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     """Replace the placeholders of a text and its translation with the same tokens; None if a placeholder has no match.
 
     Equal placeholders match. A placeholder that only one text has, such as `:term:`bit`` or `:term:`octet <bit>``,
-    matches the other text's next unmatched placeholder of the same kind, since both may mean the same.
+    matches the other text's next unmatched placeholder of the same kind, since both may have the same meaning.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
@@ -49,7 +49,7 @@ def have_same_tokens(source: str, target: str) -> bool:
 
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
-    """The patches that remove from a translation all tokens that `text` lacks, and the blank before each token."""
+    """The patches to a translation that remove each token that `text` lacks, along with the blank before the token."""
     strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 

@@ -111,7 +111,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     """Audit a corpus; languages that the rules don't name are identified from the first pairs.
 
     If reading fails, the pairs already read are audited, and `stopped` of the result holds the reason. Raises UserError
-    if no pair can be read, and for the same reasons as `Checker`.
+    if no pair can be read, and in the same cases as `Checker`.
     """
     stopped: list[str] = []
     chunks = _chunks(pairs, stopped)
@@ -147,7 +147,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
 
 
 def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tuple[str, str]:
-    """The language code of each side: from the rules, else that of most of its texts; "" without a majority."""
+    """Each side's language code: from the rules, else the code of most of its texts, or "" if there is no majority."""
     if all(rules.languages) or not set(rules.others) & set(LANGUAGE_RULES):
         return rules.languages
     codes = []
@@ -253,5 +253,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """The quantiles of text lengths at the given shares; counts: the number of texts of each length."""
+    """The quantiles of text lengths at the given shares; `counts[n]` is the number of texts of length n."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

@@ -18,7 +18,7 @@ MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with 
 
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk: arrays have an entry for each pair, lists of arrays have an array for each side."""
+    """The findings about one chunk: an array has an entry per pair, a list of arrays has one array per side."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`
@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """Replace the undecoded bytes in `rows`; returns the texts, and the rows where characters were lost."""
+    """Replace undecodable bytes in `rows`; returns the texts, and the numbers of the rows that lost characters."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
@@ -82,7 +82,7 @@ def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> 
 def _realigned(
     checker: Checker, sides: PairBatch, shifts: Sequence[Shift], remaining: Flags, lost: Ints
 ) -> tuple[Ints, PairBatch]:
-    """Pair each source with its correct target if known; write the rules that the new pairs break to `remaining`."""
+    """Pair each source with its correct target if known; `remaining` receives the rules that the new pairs break."""
     partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1

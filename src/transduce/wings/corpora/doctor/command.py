@@ -31,23 +31,23 @@ def doctor(
 ) -> None:
     """Check a machine, model or corpus and suggest fixes.
 
-    Without an argument, the doctor checks this machine. In a folder that transduce wrote, it compares every file with
-    the manifest, and exits with status 1 if a file is damaged. In a corpus, it finds faulty pairs.
+    Without an argument, the doctor checks this machine. In a folder that transduce wrote, the doctor compares every
+    file with the manifest, and exits with status 1 if a file is damaged. In a corpus, the doctor finds faulty pairs.
 
     Args:
-        what: A model folder, an export or a prepared corpus; or a corpus: two line-aligned text files, bilingual files
-            or a folder of them.
-        source: Language code of the source, such as en; by default identified from the text. A .tmx file needs it.
-        target: Language code of the target, such as de; by default identified from the text. A .tmx file needs it.
-        test: A test set; the doctor reports the sentences of the corpus that are in it.
-        vocabulary: A model folder; the doctor reports the characters of the corpus that its vocabulary lacks.
-        only: Names of rules; check only these rules.
-        without: Names of rules; check all rules but these.
+        what: What to check: a model folder, an export, a prepared corpus, or a corpus (two line-aligned text files,
+            bilingual files or a folder of bilingual files).
+        source: Language code of the source, such as en; by default identified from the text; required for .tmx files.
+        target: Language code of the target, such as de; by default identified from the text; required for .tmx files.
+        test: A test set; the doctor reports sentences of the corpus that also occur in the test set.
+        vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
+        only: Names of the rules to check; all other rules are skipped.
+        without: Names of the rules to skip.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files, as many as the corpus has, in the same format.
+        fix: The files for the corpus without its faulty pairs: as many files as the corpus has, in the same format.
             The removed pairs and the rules that they broke go to FILE.left-out.jsonl.
-        threads: Number of worker processes for a corpus; 0: one per core.
+        threads: Number of worker processes for a corpus; 0 means one per core.
     """
     if _is_corpus(what):
         from transduce.wings.corpora.doctor.corpus_command import (

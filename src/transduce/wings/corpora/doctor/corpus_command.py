@@ -78,7 +78,7 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The chosen rules, without rules that lack what they need: a package, a known language or a test set."""
+    """The chosen rules, except rules for which a package, a known language or a test set is missing."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
@@ -94,7 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Counts of the characters that have no piece of their own in `vocabulary`, or in one learned from the corpus."""
+    """Counts of characters that lack a piece in `vocabulary` (None: in a vocabulary learned from the corpus)."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
@@ -181,7 +181,7 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
 
 
 def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
-    """Write the kept pairs, and lists of the removed and of the repaired pairs."""
+    """Write the kept pairs, a list of the removed pairs and a list of the repaired pairs."""
     if audit.stopped:
         raise UserError(f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}")
     corpus = RepairedCorpus(files, languages, audit)

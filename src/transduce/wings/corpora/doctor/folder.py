@@ -73,7 +73,7 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
-    """Whether CTranslate2 can run the model, and the model's export formats."""
+    """Whether CTranslate2 can run the model, and the formats to which the model can be exported."""
     if refusal := refuse("ctranslate2", folder, config):
         yield Fact("fast engine", "good", f"CTranslate2 can't run this model: {refusal.reason}; torch is used")
     elif find_spec("ctranslate2") is None:

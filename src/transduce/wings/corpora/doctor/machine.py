@@ -38,7 +38,7 @@ class Fact(NamedTuple):
 
 
 def machine_facts(folder: Path) -> Iterator[Fact]:
-    """The facts about this machine; folder: a folder on the disk to check."""
+    """The facts about this machine, and about the disk that holds `folder`."""
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads are available")
@@ -69,7 +69,7 @@ def _torch() -> Iterator[Fact]:
 
 
 def _memory_bytes() -> int:
-    """The memory of this machine, or the limit of its container if that is lower; 0: unknown."""
+    """The memory of this machine, or the limit of its container if that is lower; 0 if unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -92,7 +92,7 @@ def _extras() -> Iterator[Fact]:
 
 
 def _complaint(requirement: Requirement) -> str:
-    """Why the installed packages don't meet a requirement; "" if they do."""
+    """Why the installed packages don't meet a requirement, or "" if they meet it."""
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:

@@ -69,13 +69,13 @@ class RepairedCorpus:
                 yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
 
     def left_out(self) -> Iterator[str]:
-        """The removed pairs as JSON lines with rule, file, line, source and target."""
+        """The removed pairs as JSON lines with the keys rule, file, line, source and target."""
         for pair, verdict in self._pairs():
             if verdict.rule:
                 yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
 
     def repaired(self) -> Iterator[str]:
-        """The repaired pairs as JSON lines; the key offset: how many lines below its source the target stood."""
+        """The repaired pairs as JSON lines; the key `offset` says how many lines below its source the target stood."""
         for pair, verdict in self._pairs():
             if verdict.repaired:
                 yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)

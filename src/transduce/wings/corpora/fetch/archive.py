@@ -1,6 +1,6 @@
 """Reads members of an archive as streams, up to a size limit.
 
-No member's name becomes a path, so `../` is harmless. Wanted links and devices are refused, other members skipped.
+Members' names never become paths, so `../` is harmless. If a wanted member is a link or a device, it is refused.
 """
 
 import bz2
@@ -51,8 +51,8 @@ class _Limited(io.RawIOBase):
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the names and decompressed streams of the wanted members, in the archive's order. Call inside `readable`.
 
-    Read each stream before taking the next one. The member "" is the whole file. Raises UserError if a wanted member is
-    missing, duplicated, a link or a device.
+    Read each stream before taking the next one. The name "" stands for the whole file. Raises UserError if a wanted
+    member is missing, duplicated, a link or a device.
     """
     if "" in wanted:
         with path.open("rb") as file:
@@ -72,7 +72,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The first `limit` bytes of each wanted member that a zip archive has, by name; empty for other archives."""
+    """The first `limit` bytes of each wanted member of a zip archive, by name; an empty dict for other archives."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
@@ -115,7 +115,7 @@ def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
 
 
 def _decompressed(stream: IO[bytes]) -> IO[bytes]:
-    """The decompressed stream; its first bytes show how it is compressed, if at all."""
+    """The decompressed stream; the compression format, if any, is recognised by the first bytes."""
     buffered = io.BufferedReader(cast(io.RawIOBase, stream), 1 << 16)
     start = buffered.peek(10)
     if start.startswith(b"\x1f\x8b"):

@@ -27,13 +27,13 @@ def fetch(
 ) -> None:
     """Download a known corpus as aligned text files.
 
-    Without a name, the command lists the known corpora. Without --out, it shows what it would download, and from where.
+    Without a name, the command lists the known corpora; without --out, the addresses that it would download from.
     Repeat the command to resume an interrupted download. Proxies are taken from the environment, such as HTTPS_PROXY.
 
     Args:
         name: The corpus, such as multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de or opus:Books/v1:en-de.
         out: The folder to write.
-        downloads: A folder that keeps downloaded files and reuses them. By default, files are downloaded to
+        downloads: A folder in which downloaded files are kept for reuse. By default, files are downloaded to
             OUT.downloads, which is removed when OUT is complete.
         table: A TOML file that describes your own corpora, instead of transduce's list (docs/guides/corpora.md).
     """

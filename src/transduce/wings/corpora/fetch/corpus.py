@@ -41,7 +41,7 @@ class Fetched(NamedTuple):
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """The corpus in `out`, verified; None if `out` does not exist. Raises UserError if `out` holds anything else."""
+    """The corpus in `out`, verified, or None without `out`; raises UserError if `out` is not the corpus `name`."""
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
@@ -60,7 +60,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
 
 
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
-    """Download a corpus and write the folder `out` atomically; kept: a folder that keeps downloads for reuse."""
+    """Download a corpus and write the folder `out` atomically; `kept` is a folder that keeps downloads for reuse."""
     folder = kept or _downloads(out)
     urls = {file_name(file.url): file.url for file in corpus.downloads()}
     for file in corpus.downloads():
@@ -87,7 +87,7 @@ def _downloads(out: Path) -> Path:
 
 
 def _clear(out: Path) -> None:
-    """Remove leftovers of killed processes and, if `out` is complete, its downloads, unless a process uses them."""
+    """Remove leftovers of killed processes. If `out` is complete, also remove its downloads, unless they are in use."""
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():

@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Write an answer that begins at `offset`; raises ConnectionError unless it ends at `total` (0: unknown)."""
+    """Write an answer from `offset` on; raises ConnectionError unless the answer ends at `total` (0 if unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -182,7 +182,7 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The position in the file at which the answer begins, and the length of the file (0: unknown)."""
+    """The position in the file at which the answer begins, and the length of the file (0 if unknown)."""
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0

@@ -10,7 +10,7 @@ KIB = 1024  # bytes; the unit of sizes in the catalogue
 
 
 def look_up(entry: Entry, request: Request) -> Request:
-    """The request, completed with the newest version; raises UserError if the catalogue lists none or can't be read."""
+    """The request with the newest version; raises UserError if the catalogue lists no version or can't be read."""
     source, target = request.languages
     url = entry.catalogue.format_map(request.placeholders() | {"version": "latest"})
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"

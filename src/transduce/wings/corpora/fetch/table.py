@@ -1,9 +1,9 @@
-"""Reads the table of corpora: the files to download for each name.
+"""Reads the table of corpora: the files to download for each name (keys: docs/guides/corpora.md).
 
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, joined in this order
 
-Requests: NAME, NAME:en-de; in a collection NAME:CORPUS:en-de, NAME:CORPUS/VERSION:en-de. Keys: docs/guides/corpora.md.
+A request is NAME or NAME:en-de; in a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A corpus to download; `splits` has the order of the table."""
+    """A corpus to download; `splits` is in the order of the table."""
 
     name: str
     languages: tuple[str, str]
@@ -117,7 +117,7 @@ def read_table(text: str, file: str) -> dict[str, Entry]:
 
 
 def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
-    """Parse a request such as "multi30k:en-fr"; returns its entry and the request. Raises UserError for mistakes."""
+    """The entry and the parsed form of a request such as "multi30k:en-fr"; raises UserError for a wrong request."""
     name, *rest = text.split(":")
     if name not in entries:
         nearest = difflib.get_close_matches(name, entries, 1)
@@ -141,7 +141,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request names; raises UserError if the table lacks a value or takes a file twice."""
+    """The corpus that a request names; raises UserError if the table lacks a value or names a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -162,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part has both languages; a part with one file per language has the languages as keys of `checksum`."""
+    """Whether a part has both languages: if it has a file per language, the keys of `checksum` are its languages."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 
@@ -207,7 +207,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Raise UserError for a missing or unknown key, or a wrong value; known: the placeholders that values may have."""
+    """Raise UserError for a missing or unknown key or a wrong value; values may have the placeholders in `known`."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
@@ -223,7 +223,7 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """A description of the values that a key may have; "" if `value` is right."""
+    """A description of the values that a key may have, or "" if `value` is right."""
     if key in KINDS_OF_VALUES:
         is_right, wanted = KINDS_OF_VALUES[key]
         return "" if is_right(value) else wanted
