@@ -1,4 +1,4 @@
-"""The symbols of linearised parse trees (wings/parsing); a model is a parser if its target vocabulary has these symbols."""
+"""The symbols of linearised parse trees (wings/parsing); a model with them in its target vocabulary is a parser."""
 
 from collections.abc import Iterable
 
