@@ -74,8 +74,8 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     """The component of each pair, identified by the lowest number of a sentence in the component.
 
-    As in union-find, every sentence points to itself or to a linked sentence with a lower number. Two steps repeat until
-    nothing changes: for every pair, the sentences that its two sentences point to are joined; all paths are shortened.
+    As in union-find, every sentence points to itself or to a linked sentence with a lower number. Two steps alternate
+    until nothing changes: join the sentences that a pair's two sentences point to, for every pair; shorten all paths.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)

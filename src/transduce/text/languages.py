@@ -22,7 +22,7 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 
 
 def language_name(code: str) -> str:
-    """The English name of the language with this code ("de", "pt-BR"); without Babel or if unknown, the code."""
+    """The English name of the language with this code ("de", "pt-BR"); for unknown codes or without Babel, the code."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

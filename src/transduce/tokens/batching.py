@@ -50,8 +50,8 @@ def _cells(lengths: ArrayLike) -> Indices:
 def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
-    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second is the
-    difference between the sides, rising among sentences of one length and falling among those of the next length.
+    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
+    is the difference between the sides, rising among sentences of one length and falling among those of the next.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.

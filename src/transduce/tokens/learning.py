@@ -41,7 +41,7 @@ def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, pl
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:
-    """Make a serialised SentencePiece model with a piece for each word of the texts; pieces begin with the space."""
+    """Make a serialised SentencePiece model with a piece for each word of the texts; each piece begins with a space."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")

@@ -77,7 +77,7 @@ class Mixture:
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
-        Depends only on the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half of the
+        Depends on nothing but stores and arguments. With a weight of 2.5, every pair occurs twice, and half of the
         pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
@@ -90,7 +90,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block, in corpus order; the runs of an epoch are divided equally and at random among its blocks."""
+        """The pairs of a block, in corpus order; an epoch's runs are divided equally and at random among its blocks."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
