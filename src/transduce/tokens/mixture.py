@@ -77,8 +77,8 @@ class Mixture:
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
-        Depends on nothing but stores and arguments. With a weight of 2.5, every pair occurs twice, and half of the
-        pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
+        The plan depends only on the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half
+        of the pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)

@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for this process, which shares the machine's cores; 0 `wanted` threads: the maximum."""
+        """The number of CPU threads for one of the processes on this machine; the maximum if `wanted` is 0."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """Wrap the model in DDP, or FSDP2 if `shard`; one rank needs no wrapper. If `sparse`, weights may lack gradients."""
+    """With several ranks, wrap the model in DDP, or in FSDP2 if `shard`. If `sparse`, weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:

@@ -1,8 +1,8 @@
 """Connect the processes of a training, and end all of them if one dies.
 
 If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
-processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. When a process
-dies, its connections close: rank 0 then ends all other ranks, and the other ranks end by themselves if rank 0 dies.
+processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. If a
+process dies, its connections close: rank 0 then ends all other ranks, and these end by themselves if rank 0 dies.
 """
 
 import datetime
@@ -35,7 +35,7 @@ FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """A number from an environment variable; raises UserError for other text, or if unset without a default."""
+    """The number in an environment variable; raises UserError if it is no number, or missing without a default."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default

@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user names another corpus than the training uses; `open_data` checks a corpus that moved."""
+    """Raise UserError if the user names another corpus than that of the training; `open_data` checks moved corpora."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -157,7 +157,7 @@ def _text(data: DataConfig, name: str) -> Any:
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """The prepared corpus of a training, even if its folder has moved; raises UserError if the corpus is missing or differs."""
+    """A training's prepared corpus, even if its folder has moved; raises UserError if the corpus is gone or differs."""
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own)

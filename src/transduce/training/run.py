@@ -55,8 +55,8 @@ def train(
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
-    `options` maps dotted names to values, or is a `Settings`; the size of the corpus determines all other options. `init`
-    is a model folder to continue from, with its tokenizer and shape; if `keep_optimizer` is true, with its newest
+    `options` maps dotted names to values, or is a `Settings`; other options are chosen by the size of the corpus.
+    `init` is a model folder to continue from, with its tokenizer and shape; if `keep_optimizer` is true, with its newest
     checkpoint and optimizer state. `stop` is called before every update and returns True to save and stop. `fit` is
     called at the first start with the measured seconds per update; it returns values for options that the user did not
     set. Raises UserError for invalid options, files or folders.
@@ -139,7 +139,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training; None if the user raised its limit; raises UserError if other options changed."""
+    """The result of a finished training; None if its limit was raised; raises UserError if other options changed."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))

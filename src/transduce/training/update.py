@@ -172,7 +172,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """A measure of how unevenly tokens are spread over experts; 1 if the spread is even (Fedus et al., 2022, equation 4).
+    """How unevenly tokens are spread over experts: 1 if the spread is even (Fedus et al., 2022, equation 4).
 
     For a layer with e experts: e * the sum over experts of (share of the tokens) * (mean probability); the result
     is the mean over layers. Padding is included.
