@@ -37,7 +37,7 @@ class Trial(NamedTuple):
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """Choose train.accumulate, unless it is set, by trying the largest batch of the corpus; time a few updates.
 
-    train.accumulate is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
+    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
     sharded model may be too large for one process, so it is not tried: its micro-batches are as small as on a CPU. The
     weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """

@@ -56,7 +56,7 @@ def train(
     """Train a model into `out`, or resume the training in it.
 
     `options` maps dotted names to values, or is a `Settings`; other options are chosen by the size of the corpus.
-    `init` is a model folder to continue from, with its tokenizer and shape; if `keep_optimizer` is true, with its newest
+    `init` is a model folder to continue from, with its tokenizer and shape; if `keep_optimizer`, with its newest
     checkpoint and optimizer state. `stop` is called before every update and returns True to save and stop. `fit` is
     called at the first start with the measured seconds per update; it returns values for options that the user did not
     set. Raises UserError for invalid options, files or folders.

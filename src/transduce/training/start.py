@@ -111,7 +111,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is below `size`; larger values are only upper limits."""
+    """Raise UserError if data.vocab_size is below `size`; a larger value is valid, as an upper limit."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 

@@ -41,7 +41,7 @@ def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
 
 
 class Outcome(NamedTuple):
-    """The result of an update; loss, nll and correct are sums over its target tokens."""
+    """The result of an update; `loss`, `nll` and `correct` are sums over the target tokens of the update."""
 
     loss: float
     nll: float

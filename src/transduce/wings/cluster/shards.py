@@ -162,7 +162,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def check_version(plan: Plan) -> None:
-    """Raise UserError if the installed version of transduce is not the one that made the plan."""
+    """Raise UserError if the installed version of transduce differs from the version that made the plan."""
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(

@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """Shards begin at multiples of this: CHUNK_LINES lines, for the same batches as in one process, or 1 line in a short file."""
+    """The plan's unit, in lines: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
