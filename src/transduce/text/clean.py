@@ -1,4 +1,4 @@
-"""The record of what cleaning left out: how many pairs broke each rule, and where the first of these pairs come from."""
+"""The record of what cleaning left out: how many pairs broke each rule, and where the first such pairs come from."""
 
 from collections import Counter
 from collections.abc import Sequence
