@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 
 @contextmanager
 def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
-    """Yield a staging folder that becomes `path` when the block ends, and is removed when the block raises.
+    """Yield a staging folder that becomes `path` when the block ends, or is removed if the block raises.
 
-    needed: expected bytes, if known, for the message about a full disk. Raises UserError if `path` exists or can't be
-    written, or if the disk is full.
+    `needed`, the expected size in bytes if known, appears in the message about a full disk. Raises UserError if `path`
+    exists or can't be written, or if the disk is full.
     """
     path = Path(path)
     _check_absent(path)
@@ -81,7 +81,7 @@ def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write one UTF-8 file atomically; raises UserError if it can't be written or the disk is full."""
+    """Write one UTF-8 file atomically; raises UserError if the file can't be written or the disk is full."""
     content = text.encode("utf-8")
     with write_file(path, len(content)) as file:
         file.write(content)
@@ -89,10 +89,10 @@ def write_text(path: Path | str, text: str) -> None:
 
 @contextmanager
 def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
-    """Yield a file that replaces `path` when the block ends, and is removed when the block raises.
+    """Yield a file that replaces `path` when the block ends, or is removed if the block raises.
 
-    needed: expected bytes, if known, for the message about a full disk. Raises UserError if `path` can't be written
-    or the disk is full.
+    `needed`, the expected size in bytes if known, appears in the message about a full disk. Raises UserError if `path`
+    can't be written or the disk is full.
     """
     path = Path(path)
     aside = _aside(path.parent, path.name)
@@ -145,8 +145,8 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
     """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
 
-    but: the name of a file to skip, since users may edit it. Raises UserError, which names the first damaged or missing
-    file. Files that are not in the manifest are ignored.
+    `but` is the name of a file that is not checked, since users may edit it. Files that are not in the manifest are
+    ignored. Raises a UserError that names the first damaged or missing file.
     """
     for name, entry in read_manifest(folder).items():
         if name == but:
@@ -260,7 +260,7 @@ def _sync(path: Path) -> None:
 
 
 def write_error(path: Path, needed: int, error: BaseException) -> UserError:
-    """The UserError for an error while `path` is written; needed: expected bytes, 0 if unknown."""
+    """The UserError for an error while `path` is written; `needed` is the expected size in bytes, 0 if unknown."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")

@@ -1,6 +1,6 @@
 """The journal of a training: one line of JSON per event.
 
-An event is a dictionary with "event" (its name), "time" (seconds since 1970) and plain values.
+An event is a dictionary: "event" is its name, "time" is in seconds since 1970, other values are plain numbers or texts.
 """
 
 import json
@@ -22,9 +22,9 @@ class Journal:
     """The file `journal.jsonl` of a training, to which each event is appended and flushed immediately."""
 
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
-        """Open `path` for appending, and remove an incomplete last line. None: keep the events in memory.
+        """Open `path` for appending, and remove an incomplete last line. If `path` is None, events stay in memory.
 
-        tensorboard: also write the numbers as TensorBoard event files, in the folder `tensorboard/` next to `path`.
+        With `tensorboard`, numbers are also written as TensorBoard event files, in `tensorboard/` next to `path`.
         """
         self._file: BinaryIO = path.open("a+b") if path else BytesIO()
         self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
@@ -73,7 +73,7 @@ class Journal:
             self._add_scalars(json.loads(line))
 
     def _add_scalars(self, record: Event) -> None:
-        """Write the numbers of an event to TensorBoard's file, if there is one."""
+        """Write the numbers of an event to the TensorBoard event file, unless TensorBoard is switched off."""
         if self._writer:
             for name, value in record.items():
                 if name not in ("event", "time", "step") and isinstance(value, (int, float)):

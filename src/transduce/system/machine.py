@@ -28,7 +28,7 @@ def cores(group: Path = CGROUP) -> int:
 
 
 def free_memory(group: Path = CGROUP) -> float:
-    """Bytes that this process or its container can allocate before Linux kills it; inf on other systems."""
+    """The bytes that can still be allocated before Linux kills this process or its container; inf on other systems."""
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
         free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
@@ -47,10 +47,10 @@ def lower_priority() -> None:
 
 
 def sleep_soon() -> None:
-    """Let waiting OpenMP threads sleep sooner; call it before torch is imported. The user's setting takes precedence.
+    """Let waiting OpenMP threads sleep sooner; call this before importing torch. Variables that the user set are kept.
 
     A libgomp thread spins 300,000 times before it sleeps, and so takes CPU time from threads that work. If other
-    processes use the cores, too, a training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
+    processes also use the cores, training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
@@ -59,8 +59,8 @@ def sleep_soon() -> None:
 def keep_memory() -> None:
     """Tell glibc to reuse large blocks instead of returning them to the system; does nothing without glibc.
 
-    Tensors are blocks of megabytes, and their shapes differ between batches and search steps. The system clears every
-    page that it hands out again, which took up to a fifth of the time of a training and a sixth of that of a search.
+    Tensors take megabytes each, and their sizes differ between batches and between search steps. Linux clears freed
+    pages before it hands them out again, which took up to 1/5 of the training time and 1/6 of the search time.
     All threads share the retained memory.
     """
     if platform.libc_ver()[0] == "glibc":
@@ -72,10 +72,10 @@ def keep_memory() -> None:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's cache to the kernels of an update, unless the user set a limit; call it before the first product.
+    """Limit the kernel caches of oneDNN and torch, unless the user set limits; call this before any matrix product.
 
-    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 product; oneDNN and torch each cache 1,024.
-    Batches rarely have the same shape, so most cached kernels are never used again and waste gigabytes.
+    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 matrix product; oneDNN and torch each cache
+    1,024 kernels. Batches rarely have the same shape, so most kernels are never used again and waste gigabytes.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, KERNELS_CACHED)
@@ -89,16 +89,16 @@ def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
 
 
 def _entry(file: Path, name: str) -> str:
-    """The rest of the first line that starts with `name` in a system file; "" if no line does."""
+    """The remainder of a system file's first line that starts with `name`; "" if the file has no such line."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 
 
 def use_wide_registers() -> None:
-    """Let CTranslate2 use AVX-512 on every processor that has it; call it before creating a translator.
+    """Let CTranslate2 use AVX-512 on every processor that has it; call this before creating a translator.
 
-    By default, CTranslate2 uses AVX-512 on Intel processors only. On others it uses AVX2, which is up to 10 % slower.
-    The user's setting takes precedence.
+    By default, CTranslate2 uses AVX-512 on Intel processors only, and on other processors AVX2, which is up to 10 %
+    slower. If the user has set CT2_FORCE_CPU_ISA, that setting takes precedence.
     """
     if features() >= AVX512:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

@@ -16,10 +16,10 @@ from contextvars import ContextVar
 
 
 class Profile:
-    """The seconds of each phase, and counts, such as tokens."""
+    """The seconds spent in each phase, and counters, for instance of tokens."""
 
     def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
-        """synchronize: waits for the device, so that its time is charged to the right phase."""
+        """`synchronize` waits for the device to finish, so that the device's time is charged to the right phase."""
         self.seconds = dict.fromkeys(phases, 0.0)
         self.counts: Counter[str] = Counter()
         self.unaccounted = 0.0
@@ -29,11 +29,11 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """The seconds of all phases and those outside any phase."""
+        """The seconds spent in all phases, plus the seconds outside any phase."""
         return sum(self.seconds.values()) + self.unaccounted
 
     def charge(self) -> None:
-        """Charge the time since the last call to the innermost phase."""
+        """Add the time since `charge` was last called to the seconds of the innermost phase."""
         self._synchronize()
         now = time.perf_counter()
         if self.open:
@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge a block or a decorated function to a phase; whole: include inner phases, and ignore `count`."""
+    """Charge the time of a block or function to a phase; if `whole`, also that of inner phases, and `count` is off."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,11 +83,11 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is measured. If so, use no other threads: their phases would exceed the elapsed time."""
+    """Whether this thread is measured; if so, use no other threads, so that phases add up to the elapsed time."""
     return _active.get() is not None
 
 
 def count(what: str, number: int) -> None:
-    """Add a number to one of the profile's counts, if there is a profile."""
+    """Add a number to one of the profile's counts, if this thread is measured."""
     if profile := _active.get():
         profile.counts[what] += number

@@ -1,4 +1,4 @@
-"""The record of what cleaning left out: how many pairs broke each rule, and the origins of the first of these pairs."""
+"""The record of what cleaning left out: how many pairs broke each rule, and where the first such pairs come from."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Cleaning:
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` left-out pairs; `origins` need only hold the first LINES_KEPT of them."""
+        """Record `number` left-out pairs; `origins` needs only the first LINES_KEPT of their origins."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]

@@ -52,7 +52,7 @@ ReadDocument = Callable[[DocumentFile], Document]
 
 
 class Format(NamedTuple):
-    """The readers of a format, each named as "module:function"; "" means that the format has no such reader."""
+    """The readers of a format, each as "module:function", or "" if the format has no reader of that kind."""
 
     pairs: str = ""  # a `ReadPairs`, for files that hold both languages
     parallel: str = ""  # a `ReadParallel`, for two files that hold one language each
@@ -62,7 +62,7 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether texts may contain tags and placeholders, and line breaks that count as spaces."""
+        """Whether texts of this format may contain tags and placeholders, and line breaks that count as spaces."""
         return bool(self.document) and not self.plain
 
 
@@ -98,7 +98,7 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix, not counting .gz and the like; for unknown suffixes, one without readers."""
+    """The format that a file's suffix names, ignoring .gz and the like; a format without readers if it is unknown."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
@@ -115,7 +115,7 @@ def document_suffixes() -> list[str]:
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
     """Read the texts to translate from the content of a file; the suffix of its name determines the format.
 
-    source, target: language codes. redo: also read texts that already have a translation, in a bilingual file.
+    `source` and `target` are language codes. With `redo`, a bilingual file's texts are read even if already translated.
     Raises UserError for an unknown format and for a file that its reader rejects.
     """
     suffix = PurePath(name).suffix.lower()

@@ -21,9 +21,9 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Partition hashes, with equal hashes in the same partition; yield each partition's indices, ascending, and hashes.
+    """Partition hashes, keeping equal hashes together; yields each partition's ascending indices and hashes.
 
-    blocks: called once for every partition; yields all hashes in arrays of any shape. Indices count across all arrays.
+    `blocks` is called once per partition and yields all hashes in arrays of any shape; indices count across arrays.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
@@ -38,7 +38,7 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
 
 
 class SeenHashes:
-    """A growing set of hashes, to find repetitions. It takes 8 bytes of memory per hash, or up to 12 during `add`."""
+    """A growing set of hashes, to find repetitions. The set takes 8 bytes per hash, or up to 12 during `add`."""
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []  # sorted arrays, each at least twice as long as the next

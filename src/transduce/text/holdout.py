@@ -39,9 +39,9 @@ def sentences(pairs: Iterable[Pair]) -> Bits64:
 def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
     """Decide for every pair whether it is TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
 
-    From each of the `count` smallest components, one random pair is held out, and the other pairs are dropped. At most
-    a tenth of all pairs is held out or dropped, but at least one pair is held out. The result depends only on the
-    arguments. Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
+    From each of the `count` smallest connected components, one random pair is held out, and the other pairs are
+    dropped. At most a tenth of all pairs is held out or dropped, but at least one is held out. The result depends only
+    on the arguments. Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
@@ -74,8 +74,8 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     """The component of each pair, identified by the lowest number of a sentence in the component.
 
-    As in union-find, every sentence points to itself or to a linked sentence with a lower number. For every pair, the
-    two sentences that its sentences point to are joined; then all paths are shortened, and so on until nothing changes.
+    As in union-find, every sentence points to itself or to a linked sentence with a lower number. Two steps alternate
+    until nothing changes: join the sentences that a pair's two sentences point to, for every pair; shorten all paths.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -101,7 +101,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """Number the distinct sentences from 0; returns the numbers of each side (pairs,), and the number of sentences."""
+    """Number the distinct sentences from 0; returns each side's numbers (pairs,), and how many sentences exist."""
     sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
@@ -118,7 +118,7 @@ def slices(length: int) -> Iterator[slice]:
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The `count` smallest components, or as many as the budget of pairs allows, but at least one; ties are random."""
+    """The `count` smallest components, or as many as fit into `budget`, but at least one; ties are broken at random."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
@@ -134,7 +134,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The drawn components of one size; drawn: ascending indices into the list of all components of that size."""
+    """The drawn components of one size; `drawn` holds ascending indices into all components of this size."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

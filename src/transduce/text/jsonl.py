@@ -19,7 +19,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
     """Read two texts from every object; their keys are the language codes, "source" and "target", or "src" and "tgt".
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError for any other line. lenient: half of a surrogate pair is read as U+FFFD.
+    Raises UserError for any other line. With `lenient`, half of a surrogate pair is read as U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):
@@ -56,7 +56,7 @@ def _parse(line: str, place: str) -> Any:
 
 
 def _pair_object(record: Any, place: str) -> dict[str, Any]:
-    """The object that holds the texts, which may be nested under "translation"."""
+    """The object that holds the texts: `record`, or the object nested in it under "translation"."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]
     if not isinstance(record, dict):

@@ -16,13 +16,13 @@ LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
-    """The codes in two files' names, such as train.en and train.de.gz; None unless there are two different codes."""
+    """The codes in two file names, such as train.en and train.de.gz; None unless the names have two different codes."""
     codes = [next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "") for file in files]
     return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
 
 
 def language_name(code: str) -> str:
-    """The English name of the language with this code ("de", "pt-BR"); the code if it is unknown or without Babel."""
+    """The English name of the language with this code ("de", "pt-BR"); for unknown codes or without Babel, the code."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

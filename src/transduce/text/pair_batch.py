@@ -92,7 +92,7 @@ class PairBatch:
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs in `rows`: of their `letters`, or of their texts if one side has no letters."""
+        """Hashes of the pairs in `rows`, from their `letters`, or from their texts if one side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:

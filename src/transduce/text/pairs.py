@@ -35,7 +35,7 @@ MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
-    """The file and the line, counted from 1, that a pair comes from; of two files, the source file."""
+    """The file and the line, counted from 1, that a pair comes from; for two aligned files, the source file."""
 
     file: str
     line: int
@@ -61,11 +61,11 @@ def read_pairs(
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
     pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
-    text files is a pair, even a blank line. Of documents, only translated texts are read, and a line break becomes a
-    space. A byte order mark at the start of a file is ignored.
+    text files is a pair, even a blank line. From documents, only translated texts are read; their line breaks become
+    spaces. A byte order mark at the start of a file is ignored.
 
-    lenient: also read text that is not UTF-8 (see `encoding_errors`), except from XML and parallel documents. One of
-    two text files may then be up to 20 lines shorter than the other; its missing texts are empty.
+    With `lenient`, text that is not UTF-8 (see `encoding_errors`) is read, too, except from XML and parallel documents,
+    and one of two text files may be up to 20 lines shorter than the other: its missing texts are read as empty.
     Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
@@ -100,7 +100,7 @@ def are_line_aligned(files: Sequence[str]) -> bool:
 
 
 def expand_folders(files: Sequence[str]) -> list[str]:
-    """The files, each folder replaced by the bilingual files in it, sorted by name, without hidden files.
+    """The files, with each folder replaced by its bilingual files, sorted by name; hidden files are left out.
 
     Raises UserError for a folder without bilingual files, and for a file name that is not UTF-8.
     """

@@ -1,7 +1,7 @@
 """Reads the lines of text files, compressed files and pipes, and writes lines.
 
 A line ends only at `\\n`. `str.splitlines()` and universal newlines would also split at U+0085, U+2028, form feeds and
-lone carriage returns. Files are read in blocks of whole lines, so the memory does not depend on the size of the file.
+lone carriage returns. Files are read in blocks of whole lines, so memory use does not grow with file size.
 """
 
 import bz2
@@ -41,8 +41,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """The lines of a text file, or of standard input for "-", without their line feeds.
 
     Files with the suffix .gz, .xz, .bz2 or .zst are decompressed. If every line ends in a carriage return, the carriage
-    returns are removed. A byte order mark is kept as the first character of line 1. lenient: also read lines that are
-    not UTF-8, see `encoding_errors`. Raises UserError for a file that can't be read, is damaged, or is not UTF-8.
+    returns are removed. A byte order mark is kept as the first character of line 1. With `lenient`, lines that are not
+    UTF-8 are read, too (see `encoding_errors`). Raises UserError if the file can't be read, is damaged or is not UTF-8.
     """
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
@@ -110,7 +110,7 @@ def _read(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
 
 
 def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
-    """Decompress one or more concatenated streams, which must be complete, with nothing but zero bytes between them."""
+    """Decompress one or more concatenated streams; all must be complete, and only zero bytes may separate them."""
     stream = start()
     for piece in pieces:
         while piece := piece.lstrip(b"\0") if stream.eof else piece:
@@ -140,9 +140,9 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether every line ends in a carriage return, and an iterator over all blocks.
+    """Returns whether every line ends in a carriage return, and an iterator over all blocks.
 
-    If every line of the first block does, further lines are read ahead: a file is read twice, a pipe's bytes are kept.
+    If all lines of the first block do so, later lines are checked in advance: a file is read twice, a pipe is stored.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):
@@ -240,7 +240,7 @@ def read_bytes(file: str) -> bytes:
 def write_lines(output: Path, lines: Iterable[str]) -> None:
     """Write lines to a file, or to standard output for "-"; raises UserError if the file can't be written.
 
-    An existing file is replaced only after all lines are written, and stays unchanged if `lines` or a write fails.
+    An existing file is replaced only after all lines are written, and is unchanged if `lines` raises or a write fails.
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)

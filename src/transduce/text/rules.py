@@ -1,6 +1,6 @@
 """The cleaning rules: the names of all rules, and the checks that apply to every corpus.
 
-Preparation finds repetitions, which concern several pairs. wings/rules checks the rules that look into the texts.
+`preparation` finds repetitions, since they concern several pairs. `wings/rules` checks the rules that read the texts.
 """
 
 import difflib
@@ -54,11 +54,11 @@ RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", 
 
 
 class Rules(NamedTuple):
-    """Which optional rules apply. Pairs with a blank side or a line break, useless to a model, are always left out.
+    """Which optional rules apply. Pairs with a blank side or a line break are always left out.
 
     A pair breaks `max_ratio` (0: no limit) if longer > max_ratio * shorter + 10, where longer and shorter are the
     lengths of its sides in characters, without surrounding white space. `deduplicate` keeps the first of equal pairs.
-    `others` are rules of OTHERS. LANGUAGE_RULES need both language codes; IN_TEST_SET needs a test set's files.
+    `others` are further rules, from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
     """
 
     max_ratio: float
@@ -72,9 +72,9 @@ class Checker:
     """Checks pairs against all rules except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]] = ()) -> None:
-        """pairs: the first sources and the first targets of a corpus, which show what length ratio is usual in it.
+        """`pairs` holds the first sources and the first targets of a corpus, which show its usual length ratio.
 
-        Raises UserError for a test set that can't be read, or a missing package.
+        Raises UserError for a test set that can't be read, or for a missing package.
         """
         check_names(rules.others)
         self.rules = rules
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, as bits; shifts: the batch's result of `find_shifts`, if already known."""
+        """The rules that each pair breaks, as bits; `shifts` is the batch's result of `find_shifts`, if known."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)

@@ -1,4 +1,4 @@
-"""The symbols of linearised parse trees (wings/parsing); a model is a parser if its target vocabulary has them."""
+"""The symbols of linearised parse trees (wings/parsing); a model with them in its target vocabulary is a parser."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,9 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The mark that precedes the word with this index, and also the word's tag: "0)" to "31)", then "0)" again.
+    """The mark before the word with this index, and before the word's tag: "0)" to "31)", then again from "0)" on.
 
-    Unmarked trees contain no such symbols. Without marks a model would have to count the words.
+    No other symbol of a tree has this form. Without marks, a model would have to count the words.
     """
     return f"{index % NUM_MARKS})"
 

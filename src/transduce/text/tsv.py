@@ -11,8 +11,8 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
     """Read the first two columns of every line; there is no quoting and no header line.
 
     A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for Tatoeba's exports,
-    whose first and third columns are sentence numbers. lenient: a line without a TAB, unless it is the first, is a
-    source without a translation.
+    whose first and third columns are sentence numbers. With `lenient`, a line without a TAB, except the first line, is
+    read as a source without a translation.
     """
     name = display_name(file.path)
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))

@@ -17,8 +17,8 @@ def micro_batches(
 ) -> list[Indices]:
     """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
 
-    Batches come in random order and are redrawn every epoch. All but one are as full as the budget allows. block: the
-    number of the block, if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
+    Batches come in random order and are redrawn every epoch. All batches but one are as full as the budget allows.
+    `block` is the block's number if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding in the cells of both sides; 0 without cells. batches: the lengths of sources and targets."""
+    """The share of padding in the cells of `batches` (lengths of sources and of targets); 0 if there are no cells."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -50,8 +50,8 @@ def _cells(lengths: ArrayLike) -> Indices:
 def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
-    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second is
-    the difference between the sides, which rises for one length and falls for the next, to avoid jumps.
+    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
+    is the difference between the sides, rising among sentences of one length and falling among those of the next.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
@@ -60,7 +60,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
-    """Cut `order` into batches as large as the budget allows; longer: the cells of each sentence's longer side."""
+    """Cut `order` into batches as large as the budget allows; `longer`: the cells of each sentence's longer side."""
     batches, start = [], 0
     while start < len(order):
         most = budget // longer[start]  # sentences fit, if none of them is longer than the first

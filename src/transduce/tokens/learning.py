@@ -41,7 +41,7 @@ def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, pl
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:
-    """Make a serialised SentencePiece model with one piece for every word of the texts and the space before it."""
+    """Make a serialised SentencePiece model with a piece for each word of the texts; each piece begins with a space."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
@@ -83,7 +83,7 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
 
 
 def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
-    """The most frequent characters, except `without`: enough for CHARACTER_COVERAGE, but at most `limit`."""
+    """The most frequent characters, except those in `without`: enough for CHARACTER_COVERAGE, but at most `limit`."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)

@@ -1,8 +1,8 @@
 """Several token stores used as one, without a copy; the weight of a store is how often an epoch contains its pairs.
 
 An epoch is divided into blocks. Each block is planned when training reaches it, so neither the time before the first
-update nor the memory depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is one block. A larger one
-has blocks of equal size, redrawn every epoch from runs of neighbouring pairs, which are read from the disk together.
+update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is one block. Larger epochs
+have blocks of equal size, redrawn every epoch from runs of neighbouring pairs, which are read from the disk together.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ SLICE_PAIRS = 1 << 20  # pairs per array operation, to limit its memory
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively; weights: how often an epoch contains the pairs of each store."""
+    """The pairs of all stores, numbered consecutively; a weight is how often an epoch contains its store's pairs."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -77,8 +77,8 @@ class Mixture:
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
         """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
 
-        A pure function of the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half of the
-        pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
+        The plan depends only on the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half
+        of the pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
@@ -90,7 +90,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block, in corpus order; the runs are divided equally and at random among the blocks."""
+        """The pairs of a block, in corpus order; an epoch's runs are divided equally and at random among its blocks."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -101,7 +101,7 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The first pair and the size of each run of a store in an epoch. In an epoch of one block, a run is a pair."""
+        """The first pair and the size of each run of a store in an epoch. With a single block, each run is one pair."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)
@@ -113,7 +113,7 @@ class Mixture:
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
-        """The ids of each of `pairs`; columns: the sources or the targets of each store."""
+        """The ids of each of `pairs`; `columns` holds the sources or the targets of each store."""
         stores = np.searchsorted(self.starts, pairs, side="right") - 1
         rows = {
             store: iter(columns[store].rows(pairs[stores == store] - self.starts[store]))

@@ -10,7 +10,7 @@ CONVERTED_NUMBERS = 1 << 20  # integers converted at a time
 
 
 class PackedWriter:
-    """Writes a file of integers with 16 bits for each; when one does not fit, converts the file to 32 bits."""
+    """Writes a file of 16-bit integers; when a number needs more than 16 bits, converts the file to 32-bit integers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -11,7 +11,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
     """The spans of all pieces of a text, without gaps; a piece is a string, or a number if it spells a byte.
 
     If several byte pieces spell a character, the last piece has the character's span, and the others have empty spans.
-    A byte that belongs to no character has the span of one character, U+FFFD.
+    A byte that belongs to no character is decoded as U+FFFD, so its span is one character long.
     """
     lengths: list[int] = []
     while len(lengths) < len(pieces):
@@ -24,7 +24,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
 
 
 def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
-    """The number of byte pieces from `begin` on that spell a character; 1 if they spell none."""
+    """The number of byte pieces from `begin` on that spell a character; 1 if no character begins there."""
     spelled = bytearray()
     for piece in pieces[begin : begin + MAX_CHARACTER_BYTES]:
         if isinstance(piece, str):

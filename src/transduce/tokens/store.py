@@ -8,7 +8,7 @@ origin.jumps                       for each jump, the pair, its file's number an
                                    steps to another file or beyond 8 bits, and every 4096th pair
 store.json      manifest.json      the types of ids and lengths; the sizes and hashes of all files
 
-Ids and lengths take 16 bits if all of them fit, else 32. In addition to its ids, a pair takes 5.3 bytes.
+Each id or length takes 16 bits if all values fit, else 32 bits. In addition to its ids, a pair takes 5.3 bytes.
 """
 
 import json
@@ -49,7 +49,7 @@ class Encoded(NamedTuple):
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
-    """Write all pairs, in order, into a new folder, atomically; raises UserError if it exists or the disk is full."""
+    """Write all pairs, in order and atomically, into `folder`; raises UserError if it exists or the disk is full."""
     with write_folder(folder) as aside, ExitStack() as files:
         source, target = (_ColumnWriter(aside / name, files) for name in ("source", "target"))
         origins = _OriginWriter(aside, files)
@@ -109,7 +109,7 @@ class TokenStore:
 
 
 class _ColumnWriter:
-    """Writes the sources or the targets of a store; `files` closes its files."""
+    """Writes the sources or the targets of a store; the exit stack `files` closes the written files."""
 
     def __init__(self, path: Path, files: ExitStack) -> None:
         self.ids = files.enter_context(PackedWriter(path.with_suffix(".ids")))
@@ -127,7 +127,7 @@ class _ColumnWriter:
 
 
 class _OriginWriter:
-    """Writes the file number and the line of every pair; `files` closes its files."""
+    """Writes the file number and the line of every pair; the exit stack `files` closes the written files."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self._steps = files.enter_context((folder / "origin.steps").open("wb"))

@@ -1,6 +1,6 @@
 """Converts text to ids and back without loss: decode(encode(text)) == text for every line of text.
 
-It uses SentencePiece (BPE or unigram), with one vocabulary for both sides or one for each. Characters without a piece
+It uses SentencePiece (BPE or unigram), with a joint vocabulary or one vocabulary per side. Characters without a piece
 are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which batches add.
 """
 
@@ -41,9 +41,9 @@ class Tokenizer:
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
 
-        symbols: the target pieces are exactly the words of the targets (linearised trees). placeholder_tokens:
-        characters that are always separate pieces. The texts are iterated over several times; the same texts give
-        identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
+        If `symbols` is true, the target pieces are exactly the words of the targets, which are linearised trees. The
+        characters in `placeholder_tokens` always are separate pieces. The texts are iterated over several times; the
+        same texts give identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
         """
         if symbols:
             targets_model = learn_symbols(targets)
@@ -118,7 +118,7 @@ class Tokenizer:
 
     @property
     def models(self) -> tuple[bytes, bytes]:
-        """The serialised SentencePiece models of source and target, possibly the same one."""
+        """The serialised SentencePiece models of source and target; both may be the same model."""
         return self.source.model, self.target.model
 
     @property
@@ -138,7 +138,7 @@ class Tokenizer:
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
-    """The vocabulary in a file; listed: the pieces by id, if it is an imported vocabulary."""
+    """The vocabulary in a file; `listed` holds the pieces of an imported vocabulary, by id."""
     try:
         model = file.read_bytes()
         return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)

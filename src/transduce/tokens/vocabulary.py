@@ -47,7 +47,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
 
 
 class WordCache:
-    """Encodes texts word by word, split at spaces, and caches their ids; encode: encodes words that are not cached."""
+    """Encodes texts word by word, split at spaces, and caches the ids; `encode` converts words that are not cached."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -88,7 +88,7 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of one side, or of both; raises ValueError for a damaged model or one with other special ids."""
+    """The vocabulary of one side or both; raises ValueError for a damaged model or a model with other special ids."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
@@ -155,7 +155,7 @@ class Vocabulary:
         return spans
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """The spans, in `text`, of the pieces that encode it; they cover the text without gaps or overlaps."""
+        """The spans of the pieces that encode `text`; together, the spans cover the text without gaps or overlaps."""
         spans = self.spans(ids)
         if len(text) == (spans[-1][1] if spans else 0):
             return spans
@@ -167,7 +167,7 @@ class Vocabulary:
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:
-        """The words that `learn_symbols` made pieces, by id; their ids are lower than those of the byte pieces."""
+        """The words that `learn_symbols` turned into pieces, by id; all byte pieces have higher ids."""
         symbols = dict[int, str]()
         for token in range(UNK + 1, self.size):
             if self.processor.is_byte(token):

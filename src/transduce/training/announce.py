@@ -1,4 +1,4 @@
-"""The lines that `train` prints before the first update: corpus, sizes and their reasons, and warnings."""
+"""The lines that `train` prints before the first update: the corpus, the sizes chosen and why, and warnings."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from transduce.training.distributed import ALONE, Ranks
 def announcement(
     prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, device: torch.device, ranks: Ranks
 ) -> list[str]:
-    """One line each on corpus, vocabulary, model, batches, length and time, and one line for each warning."""
+    """One line each on corpus, vocabulary, model, batches, training and time, and one line for each warning."""
     facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
     row = size_table.sizes_for(facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
@@ -50,7 +50,7 @@ def announcement(
 
 
 def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
-    """The device and the number of processes, such as "2 × 4 CPU threads"."""
+    """The device, with the number of processes if there are several, such as "2 × 4 CPU threads"."""
     times = f"{ranks.world} × " if ranks.world > 1 else ""
     if device.type == "cpu":
         threads = ranks.threads(config.train.threads) if ranks.world > 1 else config.train.threads
@@ -59,7 +59,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
 
 
 def updates_in_budget(config: RunConfig, trial: Trial) -> float:
-    """The estimated number of updates within train.minutes; infinite without a limit or a measured time per update."""
+    """The estimated number of updates within train.minutes; inf without a time limit or a measured time per update."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     return round(60 * config.train.minutes / trial.seconds_per_update)

@@ -37,8 +37,8 @@ class Trial(NamedTuple):
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """Choose train.accumulate, unless it is set, by trying the largest batch of the corpus; time a few updates.
 
-    The chosen number is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
-    sharded model may be too large for one process: instead of a trial, it gets micro-batches as small as on a CPU. The
+    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
+    sharded model may be too large for one process, so it is not tried: its micro-batches are as small as on a CPU. The
     weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
@@ -102,7 +102,7 @@ def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device
 
 
 def _seconds(learn: Callable[[Indices], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """The mean seconds of this rank's part of an update, over a few updates after a warm-up."""
+    """The mean time, in seconds, of this rank's passes in an update, over a few updates after a warm-up."""
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()

@@ -22,7 +22,7 @@ OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 @dataclass
 class TrainState:
-    """The position of a training. With weights and optimizer state, it determines the next update."""
+    """The position of a training, which determines the next update, given the weights and the optimizer state."""
 
     step: int = 0  # updates made
     epoch: int = 0
@@ -44,7 +44,7 @@ class TrainState:
 def save_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
 ) -> Path:
-    """Write folder/step-00001234 unless it exists (collective call); all ranks return when rank 0 has written it."""
+    """Write a checkpoint to folder/step-00001234 unless it exists (collective call); all ranks wait for rank 0."""
     path = folder / f"step-{state.step:08d}"
     if ranks.agree(path.exists()):
         return path
@@ -75,7 +75,7 @@ def regular(folder: Path, save_every: int) -> list[Path]:
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all checkpoints except the newest `keep_last` regular ones and the best one."""
+    """Delete all checkpoints except the `keep_last` newest regular checkpoints and the best checkpoint."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:

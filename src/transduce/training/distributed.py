@@ -1,7 +1,7 @@
-"""Training with several processes, ranks 0 to world - 1, which torchrun or a cluster starts.
+"""Training with several processes, which torchrun or a cluster starts as ranks 0 to world - 1.
 
 All ranks plan the same micro-batches for an update; rank r computes micro-batches r, r + world, …, and DDP or FSDP
-averages the gradients. Only rank 0 prepares, validates and writes files; the other ranks wait for it in `agree`.
+averages the gradients. Only rank 0 prepares, validates and writes files; the other ranks wait in `agree`.
 
 A single process does not use torch.distributed, and its wrapped model is the model itself.
 """
@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for this process, which shares its machine's cores; wanted = 0: the maximum."""
+        """The number of CPU threads for one of the processes on this machine; the maximum if `wanted` is 0."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -94,7 +94,7 @@ class Ranks(NamedTuple):
         return int(highest)
 
     def agree(self, value: Plain) -> Plain:
-        """Return rank 0's value on every rank; the other ranks wait for it without a timeout."""
+        """Return rank 0's value on every rank; the other ranks wait for rank 0 without a timeout."""
         if self.world == 1:
             return value
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
@@ -110,9 +110,9 @@ ALONE = Ranks()
 
 @contextmanager
 def init_distributed() -> Iterator[Ranks]:
-    """Join the ranks that the environment describes (RANK, WORLD_SIZE, LOCAL_RANK …, as torchrun sets them).
+    """Join the ranks that environment variables (RANK, WORLD_SIZE, LOCAL_RANK …, set by torchrun) describe.
 
-    Only rank 0 prints. If the block raises, or this process dies, all ranks end and print why.
+    Only rank 0 prints. If the block raises, or this process dies, all ranks end and print the reason.
     """
     world = environment_number("WORLD_SIZE", 1)
     if world == 1:
@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """Wrap the model in DDP, or FSDP2 if `shard`; a single rank needs neither. sparse: weights may lack gradients."""
+    """With several ranks, wrap the model in DDP, or in FSDP2 if `shard`. If `sparse`, weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:
@@ -164,7 +164,7 @@ def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: t
 
 
 def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Module:
-    """Shard each layer's weights with FSDP, which gathers a layer's weights while it computes."""
+    """Shard each layer's weights with FSDP, which gathers a layer's weights while the layer computes."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -183,7 +183,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
 
 
 def gradient_sync(wrapped_model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """A context for the forward and backward pass of a micro-batch; DDP averages gradients in the last one only."""
+    """A context for the forward and backward pass of a micro-batch; DDP averages gradients in the last pass only."""
     no_sync = getattr(wrapped_model, "no_sync", None)
     return no_sync() if no_sync and not last else nullcontext()
 
@@ -212,7 +212,7 @@ def shard_like(value: Tensor, like: Tensor) -> Tensor:
 
 @torch.no_grad()
 def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) -> None:
-    """Copy the full model's weights into a sharded one; afterwards only rank 0 keeps the full model."""
+    """Copy the full model's weights into a sharded model; afterwards only rank 0 keeps the full model."""
     if not is_sharded(wrapped_model):
         return
     for shard, weight in zip(wrapped_model.parameters(), model.parameters(), strict=True):

@@ -24,7 +24,7 @@ METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
-    """Average checkpoints, score the model on the test set `pairs` and publish it; returns its metrics.json."""
+    """Average checkpoints, score the model on the test set `pairs` and publish the model; returns its metrics.json."""
     config, model, state = training.config, training.model.to(training.device), training.state
     weights, steps, result = choose(training)
     model.load_state_dict(weights)
@@ -72,9 +72,9 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The average of the last checkpoints or the last one alone, whichever has the lower validation perplexity.
+    """The average of the last checkpoints or the last checkpoint alone, whichever has the lower validation perplexity.
 
-    Averaging harms a model that still improves fast. With train.average = 1, the best checkpoint replaces the average.
+    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint replaces the average.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:

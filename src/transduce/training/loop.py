@@ -54,10 +54,10 @@ class Training:
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
-    """Train until train.steps, minutes or patience is reached or a signal comes, then save; returns the reason.
+    """Train until train.steps, minutes or patience is reached or a signal comes, then save; returns why training ended.
 
-    stop: called before every update; returns True to interrupt the training, as a signal does. Raises UserError after
-    MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
+    `stop` is called before every update; it returns True to interrupt the training, as a signal does. Raises UserError
+    after MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
@@ -97,7 +97,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
-    """Make one update from micro-batches, which are the indices of their pairs."""
+    """Make one update from micro-batches, each given as the indices of its pairs."""
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
@@ -123,7 +123,7 @@ def assemble(training: Training, batch: Indices) -> Batch:
 
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
-    """Add the outcome of an update to the sums, and write them to the journal every REPORT_EVERY updates."""
+    """Add an update's outcome to the running sums, which are written to the journal every REPORT_EVERY updates."""
     state, journal = training.state, training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
@@ -222,7 +222,7 @@ class Pace:
         return time.monotonic() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
-        """The progress line after an update, the most important first, since a narrow terminal cuts off its end."""
+        """The progress line after an update, the most important numbers first: narrow terminals cut off its end."""
         state, train = training.state, training.config.train
         self._recent.append((self._before, outcome))
         self._before = state.seconds
@@ -242,7 +242,7 @@ class Pace:
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT or SIGTERM has arrived; a second signal ends the process.
 
-    insist: ignore further signals, since torchrun and the cluster forward the same signal again.
+    With `insist`, further signals are ignored, since torchrun and the cluster forward the same signal again.
     """
     received: list[int] = []
 

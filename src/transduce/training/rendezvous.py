@@ -1,8 +1,8 @@
 """Connect the processes of a training, and end all of them if one dies.
 
 If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
-processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. The death of
-a process closes its connections, so rank 0 notices it and ends all other ranks, or these notice the death of rank 0.
+processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. If a
+process dies, its connections close: rank 0 then ends all other ranks, and these end by themselves if rank 0 dies.
 """
 
 import datetime
@@ -35,7 +35,7 @@ FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """A number from an environment variable; raises UserError if it is not a number, or missing without a default."""
+    """The number in an environment variable; raises UserError if it is no number, or missing without a default."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
@@ -90,7 +90,7 @@ def _store(rank: int) -> Any:
 
 
 def _own_address(address: str, port: int) -> str:
-    """The address from which this machine sends to `address`, at which other machines can reach it."""
+    """This machine's own address in connections to `address`, under which other machines can reach this machine."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
         sender.connect((address, port))  # sends nothing
         return str(sender.getsockname()[0])
@@ -125,10 +125,10 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
 
 
 class FailureDetector:
-    """Heartbeats between rank 0 and every other rank. A message is empty, or the reason to end."""
+    """Heartbeats between rank 0 and every other rank. A message is empty, or states the reason to end."""
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
-        """Start the heartbeats (collective call). names: the names of all ranks, for messages."""
+        """Start the heartbeats (collective call); `names` are the names of all ranks, for messages."""
         self._names, self._rank = names, rank
         self._peers = list(range(1, len(names))) if rank == 0 else [0]
         self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))

@@ -51,7 +51,7 @@ class Continued(NamedTuple):
 
 
 def continued(settings: Settings, out: Path) -> Continued:
-    """The training in `out` with the options that the user changed; raises UserError for those that can't change."""
+    """The training in `out` with the options that the user changed; raises UserError for unchangeable options."""
     old = model_folder.read_config(out)
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user names other text than that of the training; `open_data` checks a moved corpus."""
+    """Raise UserError if the user names another corpus than that of the training; `open_data` checks moved corpora."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -149,7 +149,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """The value of an option in TEXT, with absolute paths."""
+    """The value of an option that TEXT lists, with absolute paths."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -157,7 +157,7 @@ def _text(data: DataConfig, name: str) -> Any:
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """The prepared corpus of a training, even if its folder has moved; raises UserError if it is missing or differs."""
+    """A training's prepared corpus, even if its folder has moved; raises UserError if the corpus is gone or differs."""
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own)

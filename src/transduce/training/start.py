@@ -97,7 +97,7 @@ def clear(out: Path) -> None:
 
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
-    """Raise UserError if the user chose another vocabulary, shape or optimizer than that of the model `origin`."""
+    """Raise UserError if the user chose another vocabulary, shape or optimizer than the model `origin` has."""
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         raise UserError(
             f"{origin.folder} has no checkpoints, so its optimizer state is gone: train with a new optimizer.",
@@ -111,7 +111,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is below `size`; a larger value is valid, since a corpus may not reach it."""
+    """Raise UserError if data.vocab_size is below `size`; a larger value is valid, as an upper limit."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 

@@ -41,7 +41,7 @@ def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
 
 
 class Outcome(NamedTuple):
-    """The result of an update; loss, nll and correct are sums over its target tokens."""
+    """The result of an update; `loss`, `nll` and `correct` are sums over the target tokens of the update."""
 
     loss: float
     nll: float
@@ -107,7 +107,7 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """The loss and other sums of a batch. Matrix products use train.precision; weights and sums are in float32."""
+    """The sums of a batch, such as the loss. Matrix products use train.precision; weights and sums are in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
@@ -118,7 +118,7 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
 
 
 class Sums(NamedTuple):
-    """Sums over the target tokens of a batch, without padding. Unlike means, they can be added across batches."""
+    """Sums over the target tokens of a batch, without padding. Unlike means, sums can be added across batches."""
 
     loss: Tensor  # label-smoothed; the only sum with a gradient
     nll: Tensor  # negative log-likelihood, for perplexity
@@ -126,9 +126,9 @@ class Sums(NamedTuple):
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Sums:
-    """Sums in float32 for logits (batch, tokens, v) in any precision and targets (batch, tokens), PAD excluded.
+    """The sums, in float32, for logits (batch, tokens, v) in any precision and targets (batch, tokens), without PAD.
 
-    The target distribution is smoothing / v for each of the v tokens, plus 1 - smoothing for the right one.
+    The target distribution is smoothing / v for each of the v tokens, plus 1 - smoothing for the right token.
     """
     return Sums(*_SmoothedCrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing))
 
@@ -172,9 +172,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """A measure of how unevenly tokens are spread over experts: 1 if evenly (Fedus et al., 2022, equation 4).
+    """How unevenly tokens are spread over experts: 1 if the spread is even (Fedus et al., 2022, equation 4).
 
-    For a layer with e experts, it is e * the sum over experts of (share of the tokens) * (mean probability); the result
+    For a layer with e experts: e * the sum over experts of (share of the tokens) * (mean probability); the result
     is the mean over layers. Padding is included.
     """
     losses = []

@@ -1,1 +1,1 @@
-"""Everything around the core: a wing depends on the core, never the other way round (docs/architecture.md)."""
+"""Everything around the core: a wing imports the core, but the core never imports a wing (docs/architecture.md)."""

@@ -1,4 +1,4 @@
-"""`transduce join`; and `transduce prepare` and `transduce translate` with `--shard` or `--on`."""
+"""`transduce join`, and the options `--shard` and `--on` of `transduce prepare` and `transduce translate`."""
 
 import shlex
 from pathlib import Path
@@ -53,7 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or with `on` all shards on Ray. vocab_size 0: chosen by the size of the corpus."""
+    """Prepare one shard of a corpus, or all shards on Ray; if `vocab_size` is 0, it is chosen by the corpus size."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address

@@ -1,7 +1,7 @@
 """Preparing a corpus and translating a file on Ray: workers process the shards, and this process merges them.
 
 Complete shards are kept in the folder OUTPUT.shards until all are merged, so a repeated call only processes the missing
-shards. The name and content of a shard depend only on its input and number: a second attempt changes nothing.
+shards. The name and content of a shard depend only on its input and number, so a second attempt changes nothing.
 """
 
 import functools
@@ -45,8 +45,8 @@ def prepare_on_ray(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`; the files are those of `prepare`, except for the recorded time.
 
-    address: of a cluster; "": this machine. Raises UserError if preparing fails, if Ray is not installed, or if the
-    folder of the shards belongs to another call.
+    `address` is that of a cluster, or "" for this machine. Raises UserError if preparing fails, if Ray is not
+    installed, or if the folder of the shards belongs to another call.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -64,7 +64,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Do a round for the shards that still lack it; raises UserError if `do` does, or if a shard fails every time."""
+    """Process the shards that a round still lacks; raises UserError if `do` raises it or a shard fails every time."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -76,8 +76,8 @@ def translate_on_ray(
 ) -> Joined:
     """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
-    address: of a cluster; "": this machine. shards: their number; 0: automatic. Raises UserError if translating fails,
-    if Ray is not installed, or if the folder of the shards belongs to another call.
+    `address` is that of a cluster, or "" for this machine. If `shards` is 0, the number of shards is automatic. Raises
+    UserError if translating fails, if Ray is not installed, or if the folder of the shards belongs to another call.
     """
     folder = _shards_of(output)
     check_input(input)
@@ -97,7 +97,7 @@ def translate_on_ray(
 
 
 def shards_for(lines: int, workers: int) -> int:
-    """The number of shards of a file: enough for all workers, and small enough to repeat one after a failure."""
+    """The number of shards of a file: enough for all workers, with shards small enough to repeat after a failure."""
     chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
 

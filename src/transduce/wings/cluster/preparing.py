@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read or write the plan for preparing a corpus in shards; raises UserError if the plan is another call's.
+    """Read or write the plan for preparing a corpus in shards; raises UserError if another call made the plan.
 
-    vocab_size: 0 to choose it by the size of the corpus. unit: shards begin at its multiples: rules need whole chunks.
+    If `vocab_size` is 0, the corpus size decides. Shards begin at multiples of `unit`, since rules need whole chunks.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
@@ -93,7 +93,7 @@ def planned_data(plan: Plan) -> DataConfig:
 
 
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
-    """Read and clean a shard (first round) unless that is done; returns whether this call did the work."""
+    """Read and clean a shard (first round) unless its folder is complete; returns whether this call did the work."""
     data = planned_data(plan)
     languages = data.source, data.target
 
@@ -107,9 +107,9 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
 
 def aggregate_shards(folder: Path, plan: Plan) -> bool:
-    """Find repetitions, hold out the validation set and learn the vocabulary, unless that is done.
+    """Find repetitions, hold out the validation set and learn the vocabulary, unless the results are complete.
 
-    Returns whether this call did the work. Raises UserError if shards are missing or nothing is left to train on.
+    Returns whether this call did the work. Raises UserError if shards are missing or no pair is left to train on.
     """
     if is_aggregated(folder, plan):
         return False
@@ -118,7 +118,7 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
-    """Encode a shard (second round) unless that is done; returns whether this call did the work."""
+    """Encode a shard (second round) unless its folder is complete; returns whether this call did the work."""
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Merge all shards into the new folder `out`; raises UserError that names missing or damaged shards."""
+    """Merge all shards into the new folder `out`; the UserError for missing or damaged shards names them."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
@@ -165,12 +165,12 @@ def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
 
 
 def is_aggregated(folder: Path, plan: Plan) -> bool:
-    """Whether `aggregate_shards` is done, so that the second round can begin."""
+    """Whether `aggregate_shards` has finished, so that the second round can begin."""
     return is_whole(folder / AGGREGATE, plan)
 
 
 def is_whole(path: Path, plan: Plan) -> bool:
-    """Whether a folder exists and belongs to this plan; raises UserError if it is damaged."""
+    """Whether a folder exists; raises UserError if the folder is damaged or belongs to another plan."""
     if not path.exists():
         return False
     verify(path)
@@ -185,7 +185,7 @@ def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
 
 
 def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
-    """Write a folder unless it is complete; returns whether this call wrote it, and not another process."""
+    """Write a folder unless it is complete; returns whether this call wrote the folder."""
     if is_whole(path, plan):
         return False
     began = time.monotonic()
@@ -268,7 +268,7 @@ def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int
 
 
 def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
-    """The number of pairs of a corpus; raises UserError if they can't be read."""
+    """The number of pairs of a corpus; raises UserError if the corpus can't be read."""
     next(read_pairs(files, languages), None)
     if are_line_aligned(files):
         lines = [sum(1 for _ in read_lines(file)) for file in files]

@@ -37,7 +37,7 @@ class Pool(NamedTuple):
 
 
 def read_address(on: str) -> str:
-    """The address of the cluster "ray" or "ray://HOST:PORT"; "" for this machine. Raises UserError for other names."""
+    """The cluster that `on`, "ray" or "ray://HOST:PORT", names; "": this machine. Raises UserError for other values."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
@@ -47,9 +47,9 @@ def read_address(on: str) -> str:
 
 @contextmanager
 def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """Start Ray or connect to a cluster; yields its workers, and shuts Ray down or disconnects at the end.
+    """Start Ray or connect to a cluster; yields its workers; at the end, shuts Ray down or disconnects.
 
-    gpus: use one GPU per worker if the cluster has GPUs. Raises UserError if Ray is not installed or not reachable.
+    With `gpus`, each worker uses one GPU if possible. Raises UserError if Ray is not installed or not reachable.
     """
     if workers is not None and workers < 1:
         raise UserError(f"{workers} workers are too few. Give 1 or more, or leave the number out for one per core.")
@@ -76,8 +76,8 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
     """Call `do` in workers with the shard and the arguments of every task; yields each shard when its task is done.
 
-    If a worker dies, another one repeats its shard, up to SHARD_ATTEMPTS attempts. Raises UserError immediately if a
-    task does, and after all tasks if shards failed in every attempt. things: "lines" or "pairs", for the message.
+    If a worker dies, another worker repeats its shard, up to SHARD_ATTEMPTS attempts. Raises UserError immediately if a
+    task raises it, and after all tasks if a shard failed in every attempt. `things` is "lines" or "pairs".
     """
     import ray
 
@@ -140,7 +140,7 @@ def _enter(folder: Path) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Discard standard error in the block, where Ray writes log messages when it starts; real errors are raised."""
+    """Discard what Ray writes to standard error during the block, such as log messages; errors are still raised."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -174,5 +174,5 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
 
 
 def _short_folder() -> str | None:
-    """The parent of Ray's temporary folder: short, since the length of socket paths is limited."""
+    """A parent for Ray's temporary folder, with a short path, since the length of socket paths is limited."""
     return None if len(tempfile.gettempdir()) < 30 else "/tmp"

@@ -1,7 +1,7 @@
 """Shards: contiguous parts of the input of one call, and the folder of their results.
 
 folder/   plan.json      the call, the number of shards and the input files; written by the first shard
-          …              the results of complete shards; all, in the order of names, form the result of the call
+          …              the results of complete shards; joined in the order of their names, they form the result
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ NumShards = int | Callable[[int], int]  # the number, or a function from the tot
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One of `count` parts of a call's input; written as 3/16."""
+    """One of `count` parts of a call's input; part 3 of 16 is written as 3/16."""
 
     number: int  # from 1
     count: int
@@ -61,7 +61,7 @@ def read_shard(text: str) -> Shard:
 
 
 class Input(NamedTuple):
-    """An input file, with its size, time and hash to detect changes."""
+    """An input file, with its size, modification time and hash to detect changes."""
 
     file: str
     size: int
@@ -75,7 +75,7 @@ class Input(NamedTuple):
         return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
 
     def is_same(self, file: str) -> bool:
-        """Whether `file` has the same content as the input had."""
+        """Whether `file` has the content that the input had when the plan was made."""
         status = _status(file)
         if status.st_size != self.size:
             return False
@@ -103,7 +103,7 @@ class Plan:
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
-        """The shard's range for a message, such as "lines 1 to 500"; things: "lines" or "pairs"."""
+        """The shard's range for a message, such as "lines 1 to 500"; `things` is "lines" or "pairs"."""
         parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
         return parts[0] if len(parts) == 1 else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
 
@@ -124,7 +124,7 @@ def agree(
 ) -> Plan:
     """Read the plan of a folder, or write it if the folder is new; `measure` returns the lengths for a new plan.
 
-    unit: a function from the total length and the number of shards to the plan's unit. Raises UserError if the folder
+    `unit` computes the plan's unit from the total length and the number of shards. Raises UserError if the folder
     has the plan of another call, or contains other files.
     """
     call = {PACKAGE: version(PACKAGE), **call}
@@ -162,7 +162,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def check_version(plan: Plan) -> None:
-    """Raise UserError if the installed version of transduce is not the one that made the plan."""
+    """Raise UserError if the installed version of transduce differs from the version that made the plan."""
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
@@ -171,7 +171,7 @@ def check_version(plan: Plan) -> None:
 
 
 def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
-    """Raise UserError with the numbers of the missing shards, if any; what: follows "shards" in the message."""
+    """If shards are missing, raise UserError with their numbers; `what` follows "shards" in the message."""
     if missing:
         named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(

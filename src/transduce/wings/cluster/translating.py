@@ -3,7 +3,7 @@
     folder/   00003-of-00016.txt    translations of a contiguous part of the lines; .jsonl if they are JSON
               00003-of-00016.json   record: lines, digest, flags; written before the translations get their final name
 
-A shard is complete when both files exist and match. `cat folder/*.txt` prints the whole translation.
+A shard is complete when its two files exist and match. `cat folder/*.txt` prints the whole translation.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class Job:
     glossary: str = ""  # file name
 
     def call(self) -> dict[str, Any]:
-        """The settings as a plan records them, with digests of files; raises UserError if one can't be read."""
+        """The settings as a plan records them, with digests of files; raises UserError if a file can't be read."""
         if self.glossary:
             read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
@@ -83,7 +83,7 @@ class ShardTranslator:
     """Translates shards with one model."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
-        """threads: CPU threads; 0: the engine's default."""
+        """`threads` is the number of CPU threads; 0 stands for the engine's default."""
         self._job, self._folder, self._plan = job, folder, plan
         self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
         self._terms = read_glossary(job.glossary) if job.glossary else []
@@ -116,7 +116,7 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError if the input is not a file: each shard's process must read it."""
+    """Raise UserError if the input is not a file, since the process of each shard must read the input."""
     if input in STANDARD_INPUT:
         raise UserError("Shards can't share the standard input. Save it to a file, and name the file.")
     if not Path(input).is_file():
@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read or write the plan for translating a file in shards; raises UserError if the plan is another call's."""
+    """Read or write the plan for translating a file in shards; raises UserError if another call made the plan."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """Shards begin at multiples of this: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
+    """The plan's unit, in lines: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
@@ -167,7 +167,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Merge all shards into one file, written completely or not at all; UserError names missing or damaged shards."""
+    """Merge all shards into one file, atomically; the UserError for missing or damaged shards names these shards."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])

@@ -1,1 +1,1 @@
-"""Corpora: download them by name, check them, repair them."""
+"""Download corpora by name, and check and repair corpora."""

@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 class Misaligned(NamedTuple):
-    """Source lines whose translations stand `offset` lines further down on the target side; None: not nearby."""
+    """Source lines whose translations stand `offset` lines further down on the target side (None: not nearby)."""
 
     file: str
     first: int
