@@ -63,8 +63,8 @@ class Plan:
 
     language: the language whose rules split texts into sentences; None: each text is one sentence. kinds: the kind of
     each text; None: all texts are plain. max_length: a sentence with more tokens is translated in parts.
-    placeholder_tokens: the model was trained on them. can_align: the engine can link words, which helps to place tags. A
-    sentence with placeholders is also translated without them, in case its first translation lacks a placeholder.
+    placeholder_tokens: the model was trained on them. can_align: the engine can link words, which helps to place tags.
+    A sentence with placeholders is also translated without them, in case the first translation lacks a placeholder.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class WellFormed:
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
-        """kinds: (v,). words, limits: for each sentence, the number of words and the token limit without EOS."""
+        """`kinds` is (v,); `words` and `limits` are each sentence's number of words and token limit, without EOS."""
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():
@@ -60,5 +60,5 @@ class WellFormed:
         log_probs.masked_fill_(~permitted, -torch.inf)
 
     def select(self, sentences: Tensor) -> None:
-        """Continue with only the sentences at these indices."""
+        """Keep only the sentences with these indices."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]
