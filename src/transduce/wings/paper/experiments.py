@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """A run's record, or None if the run has not begun; raises UserError if the run's options are not `experiment`'s."""
+    """A run's record, or None if the run has not begun; raises UserError if the run has other options."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to all positions, or only to positions less than `window` away (a neighbourhood r = 2 * window)."""
+    """Self-attention to all positions, or only to positions less than `window` away (neighbourhood r = 2 * window)."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()

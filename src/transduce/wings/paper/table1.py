@@ -183,7 +183,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """The length above which all ratios exceed 1, interpolated on logarithmic scales; inf if there is no such length."""
+    """The length above which all ratios exceed 1, interpolated on logarithmic scales; inf if no such length exists."""
     below = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not below:
         return float(lengths[0])

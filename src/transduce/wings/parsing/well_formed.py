@@ -32,7 +32,7 @@ class WellFormed:
 
     A tag must follow its word's mark, a bracket must not be empty, the root must close after the last word, and enough
     tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the
-    search therefore finds a tree for any probabilities.
+    search therefore finds a tree, whatever the model predicts.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
