@@ -28,7 +28,7 @@ SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
-    """A corpus's usual text lengths, and the shares of usual pairs in which a side breaks off or has extra sentences."""
+    """The usual lengths of a corpus's texts, and shares of usual pairs that break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
     ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
-    """The log of the length ratio, and the length difference divided by the root of the length (Gale and Church, 1993)."""
+    """The log of the length ratio, and the length difference over the root of the length (Gale and Church, 1993)."""
     a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """By how many standard deviations targets are too long (negative: too short), by the more extreme of two measures."""
+    """By how many standard deviations targets are too long (negative: too short), in the more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)

@@ -113,7 +113,7 @@ class AccessControl:
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request; returns a function that receives the request's body, or raises HTTPException to refuse it."""
+        """Check a request; returns a function that receives its body, or raises HTTPException to refuse the request."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """Read a body; returns it, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that delivers the body again."""
+    """Read a body; returns it, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that delivers it again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:

@@ -61,7 +61,7 @@ class Batcher:
     """A queue in front of engines, with limits on its requests and their source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """`wait` is the longest wait in seconds. `observe` is called with each batch's numbers of sentences and tokens."""
+        """`wait`: longest wait in seconds. `observe`: called with the numbers of sentences and tokens of each batch."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated

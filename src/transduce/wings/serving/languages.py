@@ -68,7 +68,7 @@ def without_markup(text: str) -> str:
 
 
 class Detector:
-    """Detects languages with py3langid; never detects languages that are unknown to py3langid."""
+    """Detects a text's language with py3langid among given languages; never detects languages unknown to py3langid."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The probable languages of a text, most probable first; with `target`, only sources of models into `target`."""
+        """A text's probable languages, most probable first; `target`: only languages that a model translates into it."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -101,7 +101,7 @@ class Service:
     ) -> list[Translation]:
         """Translate texts of any number of sentences, in batches shared with other requests.
 
-        Aligns words only if the engine supports it. Raises QueueFullError, and UserError as `Translator.translate` does.
+        Aligns words only if the engine can align. Raises QueueFullError, and UserError as `Translator.translate` does.
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
