@@ -54,7 +54,7 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Open our own search with 8-bit matrix products if the device is a CPU on which these are faster than 32-bit."""
+    """Open our own search with 8-bit matrix products, if the device is a CPU where these beat 32-bit products."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
@@ -75,7 +75,7 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
 
 @torch.inference_mode()
 def is_faster() -> bool:
-    """Measure whether 8-bit matrix products are faster than 32-bit, with this processor and this version of torch."""
+    """Measure whether 8-bit matrix products are faster than 32-bit products on this processor with this torch."""
     x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
     product = Int8Linear(weight, None)
     seconds: list[tuple[float, float]] = []

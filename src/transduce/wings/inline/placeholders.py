@@ -139,7 +139,7 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut spans out of a masked text; returns the original texts before, between and after the spans, and the spans.
+    """Cut spans out of a masked text; returns the original texts before, between and after the spans, and masked spans.
 
     A tag at the edge of a span is outside the span. If a span contains only one tag of a pair, that tag becomes
     unpaired. The spans must be in order and must not cut placeholders.

@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """Before the next word's translation; behind the previous word's translation if the mark touches that word."""
+        """The place after the translation of the word that the mark touches, or before the next word's translation."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -224,5 +224,5 @@ def _without_punctuation(text: str, span: Span) -> Span:
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
-    """The span of the pair that encloses a place, or the empty span at the place if no pair encloses it."""
+    """The span of the pair of tags that encloses a place, or the empty span at the place if no pair encloses it."""
     return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

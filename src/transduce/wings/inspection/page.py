@@ -48,7 +48,7 @@ def drawing(picture: Picture) -> str:
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
     """A complete page whose Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
 
-    `title` is text, `body` HTML. `draws` includes `drawing.js`; `inline_styles` allows style attributes (matplotlib).
+    `title` is text, `body` HTML. If `draws`, include `drawing.js`. If `inline_styles`, allow style attributes (plots).
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""

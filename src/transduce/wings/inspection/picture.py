@@ -1,4 +1,4 @@
-"""The data, in JSON, that `drawing.js` draws for a sentence. n: number of positions; s: number of attention's keys."""
+"""The data, in JSON, that `drawing.js` draws for a sentence. n: number of positions; s: number of keys in attention."""
 
 import json
 from dataclasses import dataclass

@@ -153,7 +153,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """The finished runs of an experiment, sorted by seed; raises UserError for a run with other options."""
+    """Finished runs of an experiment, sorted by seed; raises UserError if a run and the experiment differ in options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """A run's record, or None if the run has not begun; raises UserError if the run has other options."""
+    """A run's record, or None before the run begins; raises UserError if its options differ from the experiment's."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))

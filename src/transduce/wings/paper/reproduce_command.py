@@ -42,7 +42,7 @@ def reproduce(
     phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:
-        what: The table to compute, or figures for the paper's figures.
+        what: The table to compute, or the word "figures" to draw the figures of the paper.
         out: The folder for the trainings, the tables (.md and .json) and the pictures.
         train: The training corpus, as for `transduce train`; for parsing, .mrg files.
         valid: The validation files.

@@ -28,7 +28,7 @@ SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
-    """The usual lengths of a corpus's texts, and shares of usual pairs that break off or have extra sentences."""
+    """The usual lengths of a corpus's texts, and the shares of pairs whose texts break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
     ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """By how many standard deviations targets are too long (negative: too short), in the more extreme measure."""
+    """How many standard deviations each target is too long (negative: too short), by the more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)

@@ -2,8 +2,8 @@
 
 A missing or repeated line on one side shifts all lines after it. Two kinds of evidence show the offset: line lengths
 (long sentences have long translations: Gale and Church, 1993) and words that both languages share, mostly names and
-numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target translates line i of the source and
-is not unrelated to it. The shifts are the Viterbi path through the offsets, with a cost for each change of the offset.
+numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target is a translation of line i of the
+source, not an unrelated line. The shifts are the Viterbi path through the offsets, with a cost for each change.
 """
 
 from collections import deque

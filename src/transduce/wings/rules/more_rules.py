@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set in `broken` the bits of the rules that pairs break; if `shifts` is None, finds misaligned lines itself."""
+        """Set in `broken` the bits of the rules that pairs break; if `shifts` is None, detects misalignment first."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)

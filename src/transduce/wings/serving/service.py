@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """A text's probable languages, most probable first; `target`: only languages that a model translates into it."""
+        """The probable languages of a text, most probable first; `target`: only languages translated into `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -150,7 +150,7 @@ class Service:
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Call `compute` for texts of `characters` characters; long texts use a thread, to not delay other requests."""
+        """Call `compute`; for texts with many `characters`, use a thread, so that other requests are not delayed."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None

@@ -22,7 +22,7 @@ from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 
 class Progress(NamedTuple):
-    """The constraints that a hypothesis has met and those that it has begun, by their indices in the sentence."""
+    """The indices of the constraints that a hypothesis has met, and of the constraints that it has begun."""
 
     met: frozenset[int]
     begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
@@ -61,7 +61,7 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the tokens that a hypothesis still needs to meet all constraints; at 0, it may end.
+        """An upper bound on the tokens that a hypothesis still needs to meet all constraints; at 0, it is free to end.
 
         The bound counts tokens of the shorter way: begin all incomplete constraints again, or finish a begun constraint
         and begin all other constraints again. Unless the bound is 0, some next token lowers the bound by one.
@@ -112,7 +112,7 @@ class ConstraintSelector:
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Takes tokens (b, w, n) and totals (b, w * v); returns the totals to keep and their indices, both (b, 2k).
 
-        The first k continuations end their hypotheses; the last k don't end them. Unused places have the value -inf.
+        The first k continuations end their hypotheses, and the last k do not. Unused places have the value -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
@@ -151,9 +151,9 @@ class ConstraintSelector:
     def _choose(
         self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
-        """Choose the candidates of sentence i that end or continue, by index in its totals; updates the progress.
+        """Choose which candidates of sentence i end and which continue, as indices in the totals; updates the progress.
 
-        Groups take turns, in order of the tokens still to write; an exhausted group is skipped. A hypothesis may
+        Groups take turns, the group with fewest tokens to write first; an exhausted group is skipped. A hypothesis may
         end only if it is among the best `size` candidates that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
