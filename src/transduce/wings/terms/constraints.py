@@ -61,7 +61,7 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the tokens that a hypothesis still needs to meet all constraints; at 0, it is free to end.
+        """An upper bound on the tokens that a hypothesis needs to meet all constraints; at 0, the hypothesis may end.
 
         The bound counts tokens of the shorter way: begin all incomplete constraints again, or finish a begun constraint
         and begin all other constraints again. Unless the bound is 0, some next token lowers the bound by one.
