@@ -153,7 +153,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """The finished runs of an experiment, sorted by seed; raises UserError if a run and the experiment differ."""
+    """An experiment's finished runs, sorted by seed; raises UserError if a run and the experiment differ in options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
