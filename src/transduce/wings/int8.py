@@ -1,7 +1,7 @@
 """The engine int8: our own search on a CPU, with linear layers in 8 bits, for all model families.
 
 Weights are rounded once, with a scale for each output channel. Activations are rounded during the search, with a scale
-for each row, so a row's result does not depend on the rest of its batch. Sums are exact, in 32 bits.
+for each row, so a row's result does not depend on the other rows of its batch. Sums are exact, since they have 32 bits.
 """
 
 import time
@@ -41,7 +41,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8Embedding(Embedding):
-    """An embedding that computes logits with 8-bit products."""
+    """An embedding that computes logits by a matrix product in 8 bits."""
 
     def __init__(self, embedding: Embedding):
         super().__init__(*embedding.weight.shape)
@@ -54,7 +54,7 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Open our own search with 8-bit products, if the device is a CPU on which these are faster."""
+    """Open our own search with 8-bit matrix products, if the device is a CPU where these beat 32-bit products."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
@@ -75,7 +75,7 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
 
 @torch.inference_mode()
 def is_faster() -> bool:
-    """Measure whether products in 8 bits are faster than in 32, with this processor and this version of torch."""
+    """Measure whether 8-bit matrix products are faster than 32-bit products on this processor with this torch."""
     x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
     product = Int8Linear(weight, None)
     seconds: list[tuple[float, float]] = []

@@ -43,7 +43,7 @@ class Masked(NamedTuple):
 
     @property
     def words(self) -> list[Mark]:
-        """The marks that are placeholders."""
+        """The placeholders among the marks."""
         return [mark for mark in self.marks if mark.kind == "word"]
 
     @property
@@ -63,7 +63,7 @@ class Patch(NamedTuple):
 
 
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
-    """Mask the tags and placeholders of a text; preserve: keep all blanks of markup instead of collapsing them."""
+    """Mask the tags and placeholders of a text. If `preserve` is true, blanks in markup are not collapsed."""
     builder = _Builder(text, collapse=markup and not preserve)
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
@@ -76,7 +76,7 @@ def is_text(masked: Masked) -> bool:
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply patches, which are in order and don't overlap, to a text; `spell` escapes the text between them."""
+    """Apply patches, which are in order and don't overlap, to a text; `spell` escapes the text outside the patches."""
     parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
@@ -95,7 +95,7 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
 
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
-    """The span in the patched text that corresponds to a span of the text."""
+    """Convert a span of the unpatched text to the corresponding span of the patched text."""
     begin = weave(text[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
     end = weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
     return len(begin), max(len(begin), len(end))
@@ -120,7 +120,7 @@ def in_place(masked: Masked) -> list[Patch]:
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """The text before masking, except that collapsed blanks stay one blank."""
+    """The text as it was before masking, except that runs of blanks that masking collapsed stay collapsed."""
     return weave(masked.text, in_place(masked), spell)
 
 
@@ -139,10 +139,10 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut a masked text into spans; returns the original texts before, between and after them, and the masked spans.
+    """Cut spans out of a masked text; returns the original texts before, between and after the spans, and masked spans.
 
-    A tag at the edge of a span is outside the span. If only part of a pair is in a span, that part becomes a half. The
-    spans must be in order and must not cut placeholders.
+    A tag at the edge of a span is outside the span. If a span contains only one tag of a pair, that tag becomes
+    unpaired. The spans must be in order and must not cut placeholders.
     """
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
@@ -168,12 +168,12 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether source and translation have the same tags and placeholders, equally often, and as many unpaired tags."""
+    """Whether source and translation contain each tag and placeholder equally often, and equally many unpaired tags."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
 class _Opened(NamedTuple):
-    """An open tag: its name, where it begins in the original text, and the numbers of parts and marks before it."""
+    """An open tag: its name, its offset in the original text, and the numbers of parts and marks before the tag."""
 
     name: str
     begin: int
@@ -215,7 +215,7 @@ class _Builder:
             self.length += len(text)
 
     def _append(self, raw: str) -> None:
-        """Add text; of blanks before and after a point, the second is dropped and recorded as the point's `after`."""
+        """Add text. If a tag stands between two blanks, drop the second blank and set `after` in the tag's mark."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
             text = text[1:]
@@ -224,7 +224,7 @@ class _Builder:
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
-        """Pair a closing tag with the last open tag of its name; tags opened since then stay halves."""
+        """Pair a closing tag with the last open tag of the same name; tags opened after that tag stay unpaired."""
         if not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
@@ -259,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that put a mark back, each with the number of its event."""
+    """The patches that restore a mark, each with the number of its opening or closing event."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -268,7 +268,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """The half of a pair that `patch` puts back; if the mark is not a pair, the mark itself."""
+    """If the mark is a pair of tags, a mark for only the tag that `patch` restores; otherwise the mark itself."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
@@ -279,6 +279,6 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 
 def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    """How often each tag and placeholder occurs in a text, and the number of halves."""
+    """How often each tag and placeholder occurs in a text, and the number of unpaired tags."""
     raws = Counter(event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character"))
     return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)

@@ -1,8 +1,8 @@
-"""Places tags in a translation: around or next to the translations of the words that they mark in the source.
+"""Places tags in a translation: each tag goes to the translation of the words that the tag marks in the source.
 
-A link connects a source word with its translation: two spans of characters and a weight. Without a link, a mark goes to
-the same relative position in the translation, and the place is reported as guessed. Every mark is placed exactly once,
-pairs are properly nested, and marks inside a pair stay inside it.
+A link connects a source word with its translation; it consists of two spans of characters and a weight. Without a
+link, a mark goes to the same relative position in the translation, and the place is reported as guessed. Every mark is
+placed exactly once, pairs of tags are properly nested, and marks inside a pair stay inside the pair.
 """
 
 import re
@@ -50,7 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """Put all marks into a translation that has `copied` the placeholders; without: more patches to apply, in order."""
+    """Put all marks into a translation for which `copied` is true; `without`: more patches to apply, in order."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -62,7 +62,7 @@ def restore(
 
 
 def _occurrences(word: str, text: str) -> list[int]:
-    """Where a word occurs in a text, except inside longer words."""
+    """The offsets at which a word occurs in a text, except inside longer words."""
     left = r"(?<!\w)" if word[0].isalnum() or word[0] == "_" else ""
     right = r"(?!\w)" if word[-1].isalnum() or word[-1] == "_" else ""
     return [match.start() for match in re.finditer(left + re.escape(word) + right, text)]
@@ -163,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The wanted span, or the next word if other pairs cover this span; an empty span if no word is left."""
+        """The wanted span; if other pairs cover it, the next free word; if no word is free, an empty span."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -172,7 +172,7 @@ class _Placing:
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
-        """The span in the translation with as many words linked into a pair and as few other words as possible."""
+        """The span of the translation with the most words linked to a pair's content and the fewest other words."""
         best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
         inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
         span = max(inside, key=lambda link: link[2])[0] if inside else None
@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """The place before the next word's translation, or after the previous word's if the mark touches that word."""
+        """The place after the translation of the word that the mark touches, or before the next word's translation."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -218,11 +218,11 @@ class _Placing:
 
 
 def _without_punctuation(text: str, span: Span) -> Span:
-    """The span of a word without the punctuation around it, unless it is only punctuation."""
+    """The span of a word without the punctuation around it; a word of only punctuation keeps its span."""
     word = WITHIN_PUNCTUATION.search(text, *span)
     return word.span() if word else span
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
-    """The span of the pair around a place; without a pair, the empty span at the place."""
+    """The span of the pair of tags that encloses a place, or the empty span at the place if no pair encloses it."""
     return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

@@ -1,4 +1,4 @@
-"""Splits texts into sentences, and assembles the translations of the texts from those of their sentences.
+"""Splits texts into sentences, and joins the translations of the sentences into translations of the texts.
 
 Tags and placeholders are masked before translation and restored afterwards. The caller, `Translator.translate` or a
 server, translates the sentences, in batches of its choice.
@@ -59,12 +59,12 @@ class _Text(NamedTuple):
 
 
 class Plan:
-    """The sentences of texts, for the caller to translate; `assemble` makes the texts from the translations.
+    """The sentences of texts, for the caller to translate; `assemble` joins the translations into translated texts.
 
-    language: the rules for splitting texts into sentences; None: each text is one sentence. kinds: of the texts;
-    None: all plain. max_length: a sentence with more tokens is translated in parts. placeholder_tokens: the model was
-    trained on placeholder tokens. can_align: the engine can link words, which helps to place tags. A sentence with
-    placeholders is translated with and without them; if the first translation lacks any, the second is used.
+    language: the language whose rules split texts into sentences; None: each text is one sentence. kinds: the kind of
+    each text; None: all texts are plain. max_length: a sentence with more tokens is translated in parts.
+    placeholder_tokens: the model was trained on them. can_align: the engine can link words, which helps to place tags.
+    A sentence with placeholders is also translated without them, in case the first translation lacks a placeholder.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Plan:
         return list(groups.values())
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """The translations of the texts, given one translation per sentence; raises ValueError if the numbers differ.
+        """Make the texts' translations from one translation per sentence; raises ValueError for any other number.
 
         If a sentence's best translation lacks a placeholder, its first alternative with all placeholders is used. A
-        text's score is the mean of its sentences' scores; its tokens are all of its sentences' tokens. A text's n-th
-        alternative joins the n-th alternative of each sentence, or its last one; there are at most n_best - 1, without
-        duplicates. Links refer to places in the whole texts; markup in which blanks are collapsed has no links.
+        text has the mean score and all tokens of its sentences, and up to n_best - 1 different alternatives: the n-th
+        joins the n-th alternatives of the sentences (the last alternative of a sentence with fewer). Links refer to
+        places in the whole texts; markup in which blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -178,7 +178,7 @@ class Plan:
         return replace(best, alternatives=tuple(by_text.values())[1:])
 
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """The translation of a text from its parts' translations of this rank; 0: the best."""
+        """Join a text's translation from its parts' translations of rank `rank`; rank 0 is the best translation."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
         written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
@@ -237,7 +237,7 @@ def _without_links(translation: Translation) -> Translation:
 
 
 def _links(text: _Text, translated: Sequence[Translation]) -> Iterator[Link]:
-    """The links of the parts, moved to their places in the whole text."""
+    """The links of all parts, with offsets that count from the beginning of the whole text."""
     in_source = in_target = 0
     for gap, part, translation in zip(text.gaps, text.parts, translated, strict=False):
         in_source, in_target = in_source + len(gap), in_target + len(gap)

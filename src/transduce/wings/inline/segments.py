@@ -1,4 +1,4 @@
-"""Finds the sentences between a text's line breaks, TABs and bullets with sentencex, which knows abbreviations."""
+"""Splits a text at line breaks, TABs and bullets, and into sentences by sentencex, which knows abbreviations."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ SENTENCE_BLANKS = re.compile(r"\s+")
 
 
 def split(text: str, language: str) -> list[Span]:
-    """The spans of a text's sentences; language: a code (de, de-AT). Raises UserError if sentencex is not installed."""
+    """The spans of a text's sentences; `language` is a code such as de-AT. Raises UserError without sentencex."""
     return list(_sentences(text, re.split("[-_]", language.lower())[0]))
 
 
@@ -58,7 +58,7 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
 
 
 def _cut(paragraph: str, language: str) -> list[str]:
-    """Cut a paragraph into sentences with the blanks around them; joined, the sentences are the paragraph."""
+    """Cut a paragraph into sentences that keep the blanks around them, so that joining them restores the paragraph."""
     try:
         from sentencex import segment
     except ImportError:

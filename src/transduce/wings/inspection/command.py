@@ -34,12 +34,12 @@ def attention(
         model: A model folder.
         sentence: The sentence to translate.
         out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
-        beam_size: Number of hypotheses kept; 1: greedy search.
+        beam_size: Number of hypotheses that the search keeps; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        use: The attention in a picture. source: cross-attention; encoder, decoder: self-attention.
-        layer: The layer in a picture, counted from 1; 0: all layers.
-        head: The head in a picture, counted from 1; 0: all heads.
-        mean: Draw a picture of one map: the mean over the chosen layers and heads.
+        use: The attention that a picture shows: source (cross-attention), or encoder or decoder (self-attention).
+        layer: The layer that a picture shows, counted from 1; 0: all layers.
+        head: The head that a picture shows, counted from 1; 0: all heads.
+        mean: Draw a single map in the picture: the mean over the chosen layers and heads.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}

@@ -28,9 +28,9 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 
 
 def learning_curve(events: Iterable[Event]) -> str:
-    """Draw training and validation loss and, below, validation BLEU against updates, as SVG for an HTML page.
+    """Draw training and validation loss by update and, below, validation BLEU by update, as SVG for an HTML page.
 
-    Reads the events "update" (step, nll) and "validation" (step, perplexity, and bleu if computed), if any.
+    Reads step and nll from "update" events; step, perplexity and, if computed, bleu from "validation" events.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")

@@ -40,7 +40,7 @@ class Attention(NamedTuple):
 def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
     """Translate a text, then run the model on the translation and record its attention.
 
-    Raises UserError for a blank text, for a model without attention, and whenever a Translator does.
+    Raises UserError for a blank text, for a model without attention, and if the translation raises UserError.
     """
     if not text.strip():
         raise UserError("The sentence is blank. Enter a sentence with words.")

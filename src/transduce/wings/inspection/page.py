@@ -26,13 +26,13 @@ def drawable(text: str) -> str:
 
 
 def section(heading: str, content: str) -> str:
-    """A section of a page: heading as text, content as HTML; "" if the content is empty."""
+    """Make a section of a page from a heading in plain text and content in HTML; "" if the content is empty."""
     return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
 
 
 @cache
 def packaged(name: str) -> str:
-    """The text of a file in this package folder."""
+    """Read a text file of this package."""
     return (files("transduce.wings.inspection") / name).read_text(encoding="utf-8")
 
 
@@ -48,7 +48,7 @@ def drawing(picture: Picture) -> str:
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
     """A complete page whose Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
 
-    title: text; body: HTML. draws: include `drawing.js`. inline_styles: allow style attributes, as in matplotlib's SVG.
+    `title` is text, `body` HTML. If `draws`, include `drawing.js`. If `inline_styles`, allow style attributes (plots).
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""

@@ -1,4 +1,4 @@
-"""The data, in JSON, that `drawing.js` draws for a sentence. n = positions, s = key pieces."""
+"""The data, in JSON, that `drawing.js` draws for a sentence. n: number of positions; s: number of keys in attention."""
 
 import json
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Weights (…, s) that sum to 1, as integers that sum to 1000, each off by less than one; 0 stays 0."""
+    """Convert weights (…, s) that sum to 1 to integers that sum to 1000, with errors below one; 0 stays 0."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)
@@ -98,7 +98,7 @@ def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str
 
 
 def _encodings(kind: str, source: list[str], target: list[str], table: Tensor) -> Positions:
-    """The encodings of a table (n, d_model), scaled to thousandths of the largest absolute value."""
+    """Scale a table (n, d_model) of positional encodings to thousandths of its largest absolute value."""
     largest = table.abs().max().item()
     values = (table.double() * (ONE / largest)).round().long()
     return Positions(kind, source, target, largest, values.tolist())

@@ -35,7 +35,7 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and head, numbered from 1 (0: all), in one row per layer. mean: only their average.
+    """The maps of a layer and head, counted from 1 (0: all), in one row per layer; if `mean`, only the maps' average.
 
     Raises UserError if the model has no such layer or head.
     """

@@ -61,7 +61,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
-    """Both texts as HTML, with <mark> around the words that differ."""
+    """Return both texts as HTML, with <mark> around the words in which they differ."""
     units, others = COMPARED_UNIT.findall(text), COMPARED_UNIT.findall(other)
     matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
     marked = ["", ""]

@@ -14,7 +14,7 @@ Fate = Literal["kept", "complete", "pruned", "left"]  # left: incomplete when th
 
 @dataclass(frozen=True)
 class Node:
-    """A continuation of a hypothesis by one token; its index in its step is its rank, counted from 0."""
+    """A continuation of a hypothesis by one token; the node's index within its step is its rank, counted from 0."""
 
     piece: str
     token: int

@@ -1,1 +1,1 @@
-"""The paper's tables and figures: the values it prints, and the same values measured with this package."""
+"""The tables and figures of the paper: the printed values, and the same values as measured with this package."""

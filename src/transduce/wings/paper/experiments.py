@@ -1,7 +1,7 @@
-"""Training the models of a table, over several calls, and reading the results; each run has its own folder.
+"""Trains the models of a table, over several calls if needed, and reads the results; each run has its own folder.
 
-folder/NAME/seed-1/ is a run as `transduce train` writes it. Its .experiment.json records the revisions of the code that
-trained the run, its options, and the hashes of its files.
+folder/NAME/seed-1/ is a run in the format of `transduce train`. The file .experiment.json in a run's folder records
+the run's options, the hashes of its corpus files, and the revisions of the code that trained the run.
 """
 
 import json
@@ -64,7 +64,7 @@ class Result(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """Mean and standard deviation over seeds."""
+    """The mean and standard deviation of a value over several seeds."""
 
     mean: float  # nan without runs
     deviation: float  # nan for fewer than two runs
@@ -97,12 +97,12 @@ def carry_out(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Train the runs until all are finished or the minutes have passed; returns whether all are finished.
+    """Train until all runs are finished or `minutes` have passed; returns whether all runs are finished.
 
-    All experiments are trained with the first seed, then with the next. The next call resumes an unfinished run. If a
-    run fails, the others are trained before UserError is raised. UserError is raised immediately if two experiments
-    can't begin for the same reason, or if a run's options differ from its experiment's. Raises KeyboardInterrupt if the
-    user interrupts the training. clock: returns seconds.
+    All experiments are trained with the first seed, then all with the second, and so on. The next call resumes an
+    unfinished run. If a run fails, UserError is raised after the other runs have been trained; it is raised at once if
+    two experiments can't begin for the same reason, or if a run's options differ from its experiment's options. Raises
+    KeyboardInterrupt if the user interrupts the training. `clock` returns the time in seconds.
     """
     check_single_process("transduce reproduce")
     until, failures = clock() + 60 * minutes, list[Path]()
@@ -153,7 +153,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """The finished runs of an experiment, sorted by seed; raises UserError if a run has other options."""
+    """An experiment's finished runs, sorted by seed; raises UserError if a run and the experiment differ in options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """A run's record, or None if the run has not begun; raises UserError if its options are not the experiment's."""
+    """A run's record, or None before the run begins; raises UserError if its options differ from the experiment's."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -203,7 +203,7 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as a record's JSON has them, with hashes in place of file names."""
+    """Convert options to the form that a record stores as JSON, with hashes in place of file names."""
     hashed = dict(options)
     for name in options.keys() & set(FILE_OPTIONS):
         hashed[name] = [
@@ -215,7 +215,7 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(file: str) -> str:
-    """The hash of a file, or of the manifest of a prepared corpus; raises UserError if it can't be read."""
+    """The hash of a file, or of a prepared corpus's manifest; raises UserError if the file is unreadable."""
     path = Path(file) / MANIFEST if Path(file).is_dir() else Path(file)
     try:
         state = path.stat()
@@ -230,7 +230,7 @@ def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part
 
 
 def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """Read figures from `path` if the files they were computed from are unchanged; else compute and write them."""
+    """Read figures from `path` if their input `files` are unchanged; otherwise compute the figures and write them."""
     made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """The difference from `first` as a table's cell, and whether it is RESOLVED; "" if either figure has no runs."""
+    """A table cell: the difference from `first`, and whether it is significant; "" if either figure has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -259,7 +259,7 @@ def difference(figure: Figure, first: Figure) -> str:
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ by Welch's t test at 5 %; None for a single seed or zero deviations."""
+    """Whether two means differ by Welch's t test at 5 %; None if either has a single seed or both deviations are 0."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]
@@ -272,7 +272,7 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 
 @cache
 def revision() -> str:
-    """The package's version; in a checkout, also the commit at the first call, as code is not reloaded later."""
+    """The package's version; in a git checkout, also the commit, read only once because loaded code does not change."""
     root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():

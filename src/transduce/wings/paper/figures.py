@@ -1,4 +1,4 @@
-"""Checking and plotting the paper's claims about positions, learning rates and the scale of dot products."""
+"""Checks and plots the paper's claims about positions, learning rates and the scale of dot products."""
 
 import math
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to all positions, or to a neighbourhood of r = 2 * window (positions less than `window` away)."""
+    """Self-attention to all positions, or only to positions less than `window` away (neighbourhood r = 2 * window)."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
@@ -42,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution, as in a decoder: over the current position and KERNEL - 1 before it, `dilation` apart.
+    """A causal convolution, as in a decoder, over the current and KERNEL - 1 earlier positions, `dilation` apart.
 
-    With a dilation of k^depth, a stack of log_k n layers sees every position. separable: depthwise, then pointwise.
+    With a dilation of k^depth, log_k n stacked layers see every position. If `separable`: depthwise, then pointwise.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):
@@ -59,7 +59,7 @@ class Convolution(nn.Module):
 
 
 def layer(name: str, d: int, depth: int = 0) -> nn.Module:
-    """Make the layer that table 1 calls `name`; depth: its index in a stack, which determines the dilation."""
+    """Make the layer that table 1 calls `name`; `depth`, the layer's index in a stack, determines the dilation."""
     match name:
         case "self-attention":
             return SelfAttention(d)

@@ -1,7 +1,7 @@
 """BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
-This is the score of tensor2tensor's get_ende_bleu.sh. For the same output, it is up to two points above sacreBLEU's
-score, so the two can't be compared (docs/paper/bleu.md).
+tensor2tensor's script get_ende_bleu.sh computes this score. For the same output, it is up to two points above
+sacreBLEU's score, so the two scores can't be compared (docs/paper/bleu.md).
 """
 
 import re
@@ -16,9 +16,9 @@ COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
-    """Make a function from hypotheses and references to their BLEU in per cent.
+    """Make a function that scores hypotheses against references by BLEU, in per cent.
 
-    Raises UserError if `moses_tokenizer` does; the function raises it if the numbers of sentences differ.
+    Raises UserError as `moses_tokenizer` does; the function raises UserError if the numbers of sentences differ.
     """
     tokenizer = moses_tokenizer(language)
 
@@ -35,7 +35,7 @@ def split_compounds(text: str) -> str:
 
 
 def moses_tokenizer(language: str) -> Any:
-    """Make a function from a text to its Moses tokens, joined by spaces.
+    """Make a function that splits a text into Moses tokens and joins the tokens with spaces.
 
     Raises UserError if the language is not one of LANGUAGES, or if sacremoses is not installed.
     """

@@ -36,22 +36,22 @@ def reproduce(
 ) -> None:
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
-    table2, table3 and parsing train models if there is a --budget; otherwise they only show the finished trainings.
-    Repeat the command to continue an interrupted training and start further ones. parsing (table 4) takes .mrg files:
-    for each file after --train, one after --valid, and one after --test if that is given. It trains parsers on the
+    With --budget, table2, table3 and parsing train models; without it, they only show the results of finished
+    trainings. Repeat the command to continue an interrupted training and start further trainings. For parsing (table
+    4), give as many .mrg files after --valid, and after --test if used, as after --train. Parsers are trained on the
     phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:
-        what: The table to compute, or figures.
+        what: The table to compute, or the word "figures" to draw the figures of the paper.
         out: The folder for the trainings, the tables (.md and .json) and the pictures.
         train: The training corpus, as for `transduce train`; for parsing, .mrg files.
         valid: The validation files.
-        test: The files that finished models are scored on.
+        test: The files on which finished models are scored.
         source: Language code of the source.
         target: Language code of the target.
-        seeds: Number of trainings for each row, which differ in their random seeds.
+        seeds: Number of trainings for each row; each training has another random seed.
         budget: Minutes of training in this run of the command; 0: no training.
-        model: With figures, also draw this model's attention: all heads of self-attention and cross-attention.
+        model: If WHAT is figures, also draw this model's attention: all heads of self-attention and cross-attention.
         text: With --model, a sentence to translate; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)

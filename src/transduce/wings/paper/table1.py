@@ -1,4 +1,4 @@
-"""Table 1 of the paper, measured. n = length, d = width, k = kernel, r = neighbourhood."""
+"""Measures table 1 of the paper. Symbols: n = length, d = width, k = kernel size, r = size of a neighbourhood."""
 
 import math
 import statistics
@@ -68,7 +68,7 @@ def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The exponent p of a power law values ~ sizes^p, fitted to the logarithms; nan for fewer than two points."""
+    """The exponent p of the power law `values` ~ `sizes`^p, fitted to the logarithms; nan for fewer than two points."""
     points = [(math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0]
     return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else math.nan
 
@@ -97,7 +97,7 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """The number of layers until the last output depends on the first input, times the steps within each layer."""
+    """The number of layers after which the last output depends on the first input, times the steps of each layer."""
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
@@ -111,7 +111,7 @@ def path_length(name: str, n: int, d: int = 8) -> int:
 
 
 def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
-    """The length above which self-attention of width d is slower than an LSTM; inf if no length is."""
+    """The length above which self-attention of width d is slower than an LSTM; inf if there is no such length."""
     attention, recurrence = (measure(name, lengths, d) for name in ("self-attention", "recurrent"))
     return where_one(lengths, [one.seconds / other.seconds for one, other in zip(attention, recurrence, strict=True)])
 
@@ -183,7 +183,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """The length above which the ratio stays above 1, interpolated on logarithmic scales; inf if no length is."""
+    """The length above which all ratios exceed 1, interpolated on logarithmic scales; inf if no such length exists."""
     below = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not below:
         return float(lengths[0])
@@ -194,7 +194,7 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Peak memory of this process in bytes; Linux: from /proc, since getrusage would include the parent process."""
+    """Peak memory of this process in bytes; on Linux from /proc, since getrusage would include the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))

@@ -1,4 +1,4 @@
-"""Table 2 of the paper: BLEU and training cost, as printed and for our runs. table2.toml has the rows and families."""
+"""Table 2 of the paper: BLEU and training cost, as printed and for our runs. table2.toml lists rows and families."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"]
 
 
 class Published(NamedTuple):
-    """A row as printed, for newstest2014; None: an empty cell."""
+    """A row of the printed table, with BLEU on newstest2014; None: an empty cell."""
 
     name: str
     bleu_de: float | None = None
@@ -70,19 +70,19 @@ def as_printed(training: Training) -> float:
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Floating-point operations of a training's matrix products; length: source and target tokens of a sentence."""
+    """Floating-point operations of a training's matrix products; `length`: tokens on each side of a sentence pair."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment per family, with equal FLOPs; raises UserError if `own` sets what families differ in."""
+    """Make an experiment per family, with equal FLOPs; raises UserError if `own` sets an option that families vary."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The number of updates that takes `training_flops` operations."""
+    """The number of updates that cost `training_flops` floating-point operations."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -90,7 +90,7 @@ def _steps(options: Mapping[str, Any]) -> int:
 
 
 class Measured(NamedTuple):
-    """A row for our runs: the mean of a family over seeds, or an ensemble with the total cost of its members."""
+    """A row for our runs: a model family's mean over seeds, or an ensemble with the total cost of its members."""
 
     bleu: Figure
     flops: float
@@ -151,7 +151,7 @@ def _mean(runs: Sequence[Result]) -> Measured | None:
 
 
 def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
-    """The row of an ensemble; its BLEU is cached in `folder`. test: files to score on; empty: the runs' test files."""
+    """The row of an ensemble, scored on the files `test`, by default those of the runs; caches its BLEU in `folder`."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:

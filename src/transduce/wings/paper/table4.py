@@ -30,8 +30,8 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     """Plan a parser for the phrasebook's trees and for each share of each corpus; writes their trees to `folder`.
 
-    own: data.corpora with one .mrg file per corpus; data.valid and data.test with one file per corpus, in the same
-    order; and other options. Raises UserError for other numbers of files, empty files, or two corpora of one name.
+    `own` sets data.corpora to one .mrg file per corpus, data.valid and data.test to one file per corpus in the same
+    order, and other options. Raises UserError for unequal numbers of files, an empty file or two corpora of one name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
@@ -73,7 +73,7 @@ def _experiment(name: str, row: str, train: str, valid: str, test: str, options:
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """The options with updates in proportion to the square root of the number of trees."""
+    """The options with numbers of updates in proportion to the square root of the number of trees."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 

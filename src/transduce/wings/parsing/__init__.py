@@ -1,1 +1,1 @@
-"""Constituency parsing (section 6.3 of the paper): linearised trees, a search for well-formed trees, EVALB's scores."""
+"""Constituency parsing (section 6.3 of the paper) with linearised trees, a constrained search and EVALB's scores."""

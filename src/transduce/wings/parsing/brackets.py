@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Sums over sentences; from `matched` on, only over valid sentences."""
+    """Sums over sentences; the fields from `matched` on are sums over valid sentences only."""
 
     sentences: int
     errors: int
@@ -49,7 +49,7 @@ class Summary(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """EVALB's figures, by EVALB's names, in per cent except for the average; nan if a figure is undefined."""
+        """EVALB's figures, by EVALB's names, in per cent except "average crossing"; nan if a figure is undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -72,7 +72,7 @@ class BracketScores(NamedTuple):
 
 
 def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
-    """Score parses by gold trees; raises UserError for unequal numbers of lines and for malformed gold trees."""
+    """Score parses against gold trees; raises UserError for unequal numbers of lines and for malformed gold trees."""
     rows = []
     for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
         if one is None or other is None:
@@ -88,8 +88,8 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
     """The parse, with the gold tag for every word that only one of the two trees tags as punctuation.
 
-    EVALB deletes punctuation by each tree's own tags, and excludes a parse as an error if different words remain.
-    Except for traces, both trees must have the same words.
+    EVALB deletes punctuation by each tree's own tags; if the remaining words differ, EVALB excludes the parse as an
+    error. Except for traces, both trees must have the same words.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)
@@ -102,7 +102,7 @@ def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLI
 
 
 def compare(gold_line: str, test_line: str, parameters: Parameters, number: int = 1) -> Row:
-    """Compare line `number` of parses and gold trees; raises UserError for a malformed gold tree."""
+    """Compare line `number` of the parses with its gold tree; raises UserError for a malformed gold tree."""
     try:
         gold = _Sentence(gold_line, parameters)
     except MalformedTreeError as error:
@@ -126,7 +126,7 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
-    """Count the sentences by status, and sum the counts of the valid ones."""
+    """Count the sentences by status, and sum the counts of valid sentences."""
     valid = [row for row in rows if row.status == "valid"]
     return Summary(
         sentences=len(rows),
@@ -157,7 +157,7 @@ class _Quote(NamedTuple):
 
 
 class _Sentence:
-    """A line of any number of trees, as EVALB reads it: its brackets, and its words without the deleted ones."""
+    """A line of any number of trees, as EVALB reads it: its brackets, and the words that EVALB doesn't delete."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
         self.words: list[tuple[str, str]] = []  # words with their tags
@@ -191,13 +191,13 @@ class _Sentence:
         self.quotes[number:] = [(index + 1, later) for index, later in self.quotes[number:]]
 
     def counted(self, parameters: Parameters) -> list[_Bracket]:
-        """The brackets that are scored, without function tags."""
+        """The brackets that EVALB scores, with labels without function tags."""
         brackets = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
         return [bracket for bracket in brackets if not parameters.deletes(bracket.label)]
 
 
 def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Restore the quotation marks that only one of the trees deletes, because their tags differ."""
+    """Restore quotation marks that only one of two trees deletes, because the mark has different tags in the trees."""
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):

@@ -41,13 +41,13 @@ def parse(
 ) -> None:
     """Parse sentences, one per line, into constituency trees; blank lines stay blank.
 
-    Words and punctuation marks must be separated by spaces, as in treebanks. Every tree is well-formed.
+    Words and punctuation marks must be separated by spaces, as in treebanks. All trees in the output are well-formed.
 
     Args:
         model: The folder of a model that was trained on trees (.mrg).
         input: The file to parse, possibly compressed; - is standard input.
         output: The file to write, which appears only when it is complete; - is standard output.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help

@@ -43,7 +43,7 @@ class Parser:
         self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
 
     def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
-        """The tree of each line of words, None for a blank line; raises UserError if the token limit is too low."""
+        """Yield each line's tree, or None for a blank line; raises UserError if the token limit is too low."""
         sentences, again = tee(map(escaped_words, lines))
         translations = self._constrained.translate_lines(map(marked_words, again))
         for words, translation in zip(sentences, translations, strict=True):
@@ -66,7 +66,7 @@ class Parser:
 
 
 class Measured(NamedTuple):
-    """Parses of the gold trees' sentences, and the scores of the parses."""
+    """The parses of the sentences of gold trees, and the scores of these parses."""
 
     parses: list[str]  # one line per sentence
     scores: BracketScores  # as EVALB scores the parses
@@ -89,10 +89,10 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
 
 
 def words_of(sentence: str) -> list[str]:
-    """The words of a sentence, which only ASCII white space separates, as in treebanks."""
+    """Split a sentence into words at ASCII white space only, as in treebanks."""
     return re.findall(r"[^ \t\r\f\v]+", sentence)
 
 
 def escaped_words(sentence: str) -> list[str]:
-    """The words of a sentence with -LRB- and -RRB- for round brackets, as in treebanks."""
+    """Split a sentence into words, and write -LRB- and -RRB- for round brackets, as in treebanks."""
     return words_of(sentence.replace("(", "-LRB-").replace(")", "-RRB-")) if sentence.strip() else []

@@ -27,7 +27,7 @@ class Tree(NamedTuple):
     word: str | None = None
 
     def walk(self) -> Iterator["Tree | None"]:
-        """All nodes, from left to right, parents before children; None where a parent's bracket closes."""
+        """Yield all nodes, from left to right, parents before children; None marks where a parent's bracket closes."""
         stack: list[Tree | None] = [self]  # no recursion: trees may be deeper than Python's stack
         while stack:
             node = stack.pop()
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
 
 
 class MalformedTreeError(ValueError):
-    """The error for text that is not a tree; `line` is the faulty line, counted from 0."""
+    """The error for text that is not a tree; `line` is the number of the faulty line, counted from 0."""
 
     def __init__(self, why: str, line: int) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ class MalformedTreeError(ValueError):
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
-    """Each tree, with the number of its first line, counted from 0; raises MalformedTreeError."""
+    """Yield each tree with its first line's number, counted from 0; raises MalformedTreeError for a malformed tree."""
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
     first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
@@ -98,7 +98,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
 
 
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
-    """Each tree of a file, with its first line, counted from 1; raises UserError if a tree is malformed.
+    """Yield each tree of a file with its first line's number, counted from 1; raises UserError for a malformed tree.
 
     The file may be compressed or standard input. lenient: see `read_lines`.
     """
@@ -112,7 +112,7 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
 
 
 def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """Pairs of a tree's marked words and its symbols without words; two empty texts for a tree with only traces."""
+    """Yield each tree's words and symbols, both with marks, as a pair; two empty texts if the tree has only traces."""
     for tree, line in read_trees(file.path, lenient=file.lenient):
         simple = simplify(tree)
         words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
@@ -152,7 +152,7 @@ def category(label: str) -> str:
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a tree without its words: "(NP" opens a bracket, ")" closes one, a tag replaces its word."""
+    """The symbols of a tree without words: "(NP" opens a bracket, ")" closes a bracket, a tag replaces its word."""
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
     return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
 
@@ -171,12 +171,12 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def marked_words(words: Iterable[str]) -> str:
-    """The source text: the words, each after its mark."""
+    """The source text: each word of a sentence, preceded by the word's mark."""
     return " ".join(f"{mark(index)} {word}" for index, word in enumerate(words))
 
 
 def marked_tags(symbols: Iterable[str]) -> str:
-    """The target text: the symbols, with each tag after its word's mark."""
+    """The target text: the symbols of a tree; each tag is preceded by the mark of its word."""
     index = count()
     return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
 

@@ -32,11 +32,11 @@ class WellFormed:
 
     A tag must follow its word's mark, a bracket must not be empty, the root must close after the last word, and enough
     tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the
-    search therefore finds a tree for any probabilities.
+    search therefore finds a tree, whatever the model predicts.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
-        """kinds: (v,). words, limits: for each sentence, the number of words and the token limit without EOS."""
+        """`kinds` has shape (v,). `words`, `limits`: each sentence's number of words, and token limit without EOS."""
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():
@@ -60,5 +60,5 @@ class WellFormed:
         log_probs.masked_fill_(~permitted, -torch.inf)
 
     def select(self, sentences: Tensor) -> None:
-        """Continue with only the sentences at these indices."""
+        """Keep only the sentences with these indices."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]

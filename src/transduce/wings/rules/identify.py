@@ -12,7 +12,7 @@ SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:
-    """Identifies about 140 languages by naive Bayes over byte sequences; mostly right even for a few words."""
+    """Identifies about 140 languages by naive Bayes over byte sequences; mostly right even for texts of a few words."""
 
     def __init__(self) -> None:
         """Raises UserError if py3langid is not installed."""
@@ -27,7 +27,7 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """The model's label of a language code such as "pt-BR"; "" for a language that it doesn't know."""
+        """The model's label of a language code such as "pt-BR"; "" for a language that the model doesn't know."""
         plain = code.replace("_", "-").partition("-")[0].lower()
         return plain if plain in self._known else ""
 
@@ -36,7 +36,7 @@ class Identifier:
         return [self._model.classify(text[:SAMPLE_CHARACTERS])[0] for text in texts]
 
     def gaps(self, texts: Sequence[str], label: str) -> NDArray[np.float64]:
-        """The log-probability gap between the best language of each text and `label`; 0 if `label` is the best."""
+        """The log-probability gap between each text's likeliest language and `label`; 0 if `label` is the likeliest."""
         gaps = np.zeros(len(texts))
         for place, text in enumerate(texts):
             best, score = self._model.classify(text[:SAMPLE_CHARACTERS])
@@ -47,5 +47,5 @@ class Identifier:
 
 @cache
 def identifier() -> Identifier:
-    """The identifier, loaded once per process: it takes 100 MB of memory and half a second to load."""
+    """The identifier, loaded once per process, since loading takes 100 MB of memory and half a second."""
     return Identifier()

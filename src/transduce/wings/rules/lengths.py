@@ -1,7 +1,7 @@
 """Finds pairs whose lengths are unusual for their corpus, texts that break off, and extra sentences.
 
-The length ratio exposes translations that are too short, the length difference those that are too long. A text that is
-slightly too short is a fault only if it also breaks off, in a corpus where nearly all texts end in a full stop.
+The length ratio exposes translations that are too short; the length difference exposes translations that are too long.
+A text that is slightly short is a fault only if it also breaks off, in a corpus whose texts mostly end in full stops.
 """
 
 import re
@@ -28,7 +28,7 @@ SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
-    """The usual lengths of the texts of a corpus, and how many pairs of usual length have suspicious ends."""
+    """The usual lengths of a corpus's texts, and the shares of pairs whose texts break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
     ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
@@ -38,13 +38,13 @@ class Scale(NamedTuple):
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
-    """The log of the length ratio, and the difference divided by the root of the length (Gale and Church, 1993)."""
+    """The log of the length ratio, and the length difference over the root of the length (Gale and Church, 1993)."""
     a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
-    """The scale of a corpus, from medians, which wrong pairs hardly affect; None if there are too few pairs."""
+    """Measure a corpus's `Scale` by medians, which wrong pairs hardly affect; None if there are too few pairs."""
     lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
@@ -67,12 +67,12 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """The share to expect among unseen pairs, by the rule of succession."""
+    """The share of pairs with a fault to expect in unseen text, by the rule of succession."""
     return (number + 1) / (of + 2)
 
 
 def _middle_and_width(measure: Floats) -> tuple[float, float]:
-    """Median and standard deviation without outliers; 10 % of outliers would widen the deviation by a sixth."""
+    """Median and standard deviation without outliers, since 10 % of outliers would widen the deviation by a sixth."""
     middle = width = 0.0
     for _ in range(2):
         middle = float(np.median(measure))
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """By how many standard deviations each target is too long (negative: too short), by its more extreme measure."""
+    """How many standard deviations each target is too long (negative: too short), by the more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
@@ -92,7 +92,7 @@ def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) ->
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
     The rarer a fault is in good pairs, the smaller a deviation of the lengths (in standard deviations) is required:
-    the two together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
+    fault and deviation together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

@@ -2,8 +2,8 @@
 
 A missing or repeated line on one side shifts all lines after it. Two kinds of evidence show the offset: line lengths
 (long sentences have long translations: Gale and Church, 1993) and words that both languages share, mostly names and
-numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target translates line i of the source,
-rather than being unrelated to it. The shifts are the Viterbi path through the offsets, with a cost for each change.
+numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target is a translation of line i of the
+source, not an unrelated line. The shifts are the Viterbi path through the offsets, with a cost for each change.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evid
 
 
 class Shift(NamedTuple):
-    """Lines `first` to `last` (from 0), whose translations stand `offset` lines further down; None: not nearby."""
+    """Lines `first` to `last` (from 0), whose translations stand `offset` lines further down (None: not nearby)."""
 
     first: int
     last: int
@@ -60,7 +60,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
-    """For each source line, its target line; -1 if unknown, near an end of a shift or claimed by two source lines."""
+    """Each source line's target line; -1 if unknown, near an end of a shift or claimed by two source lines."""
     targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
@@ -75,7 +75,7 @@ def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints
 
 
 def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
-    """For each offset up to MAX_SHIFT_LINES, the item that many places further on; None beyond the ends."""
+    """For the i-th offset, yield item i + offset, or None beyond the ends; offsets are at most MAX_SHIFT_LINES."""
     edge = [None] * MAX_SHIFT_LINES
     padded = chain(edge, items, repeat(None))
     near = deque(islice(padded, 2 * MAX_SHIFT_LINES), maxlen=2 * MAX_SHIFT_LINES + 1)
@@ -85,10 +85,10 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
 
 
 def _length_odds(sources: Ints, targets: Ints) -> Floats:
-    """Log-odds from the lengths (n, o); 0 where a line is blank or missing.
+    """Log-odds (n, o) from the lengths of lines; 0 where a line is blank or missing.
 
     The log ratio is modelled as normal, with a smaller deviation for translations than for unrelated lines. The smaller
-    deviation is that at the best offset, where most lines are aligned.
+    deviation is measured at the best offset, where most lines are aligned.
     """
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
@@ -114,7 +114,7 @@ def _spread(values: Floats) -> float:
 
 
 def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
-    """Log-odds from shared words (n, o); the evidence of a word is divided among the nearby lines that contain it."""
+    """Log-odds (n, o) from shared words; a word's evidence is divided among the nearby lines that contain the word."""
     n = len(sources)
     sides = [_words(sources), _words(targets)]
     buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
@@ -135,7 +135,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """Keys of the words that another language may share: 40 bits of the word's hash, then 24 bits of its line."""
+    """Keys of words that may be the same in another language: 40 bits of the word's hash, then 24 bits of its line."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
@@ -160,7 +160,7 @@ def _kinds() -> NDArray[np.int8]:
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """The first `count` powers of an odd number modulo 2^64, and their inverses."""
+    """The first `count` powers of an odd number modulo 2^64, and the inverses of these powers."""
     base = 0x5851F42D4C957F2D
     inverse = pow(base, -1, 1 << 64)
     rows = [np.full(count, each, dtype=np.uint64) for each in (base, inverse)]
@@ -170,14 +170,14 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _may_change(odds: Floats) -> bool:
-    """Whether consecutive lines gain more evidence at an offset other than 0 than a change of the offset costs."""
+    """Whether a run of lines gains more evidence from an offset other than 0 than a change of offset costs."""
     gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
     lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
     return bool((gains - lowest >= SHIFT_COST_NATS).any())
 
 
 def _likeliest_path(odds: Floats) -> Ints:
-    """The likeliest path through the offsets (Viterbi), as a column number of `odds` for every line."""
+    """The likeliest path through the offsets (Viterbi): for each line, the number of a column of `odds`."""
     n, width = odds.shape
     came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
     best = np.empty(n, dtype=np.int64)  # the column before such a change

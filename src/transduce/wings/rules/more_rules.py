@@ -55,7 +55,7 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """pairs: the first sources and targets of a corpus, as a sample of usual lengths.
+        """`pairs`: the first sources and the first targets of a corpus, which show the usual lengths of its texts.
 
         Raises UserError if the test set can't be read or a package is missing.
         """
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set in `broken` the bits of the rules that each pair breaks; shifts: misaligned lines, found here if None."""
+        """Set in `broken` the bits of the rules that pairs break; if `shifts` is None, detects misalignment first."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -130,7 +130,7 @@ def _is_translatable(column: TextColumn, row: int) -> bool:
 
 
 def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
-    """The rows whose source and target disagree."""
+    """The rows for which `disagree(source, target)` is true."""
     sources, targets = batch.source.texts, batch.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
 

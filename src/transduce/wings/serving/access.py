@@ -1,4 +1,4 @@
-"""Access to the API: authentication, rate limits, body sizes; most checks run before a request's body is read."""
+"""Checks access to the API by keys, rate limits and body sizes; most checks run before a request's body is read."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ log = logging.getLogger("transduce.wings.serving")
 
 
 def answer(error: BaseException) -> JSONResponse:
-    """The response to a request that raised `error`: a status and a sentence."""
+    """The response to a request that raised `error`: an HTTP status and a sentence that explains the error."""
     headers = None
     match error:
         case UserError():
@@ -59,7 +59,7 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
-        """Take a token; returns 0, or if there is no token, the seconds until there is one."""
+        """Take a token and return 0; if the bucket is empty, return the seconds until a token is available."""
         now = self._clock()
         tokens, then = self._buckets.pop(client, (float(self._size), now))
         tokens = min(self._size, tokens + (now - then) * self._size / 60)
@@ -76,7 +76,7 @@ class AccessControl:
     def __init__(
         self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
     ):
-        """open_paths: paths that need no key. local: accept only requests that address this machine."""
+        """`open_paths` need no key. If `local` is true, only requests that address this machine are accepted."""
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
@@ -113,7 +113,7 @@ class AccessControl:
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request and return a function that receives its body; raises HTTPException to refuse the request."""
+        """Check a request; returns a function that receives its body, or raises HTTPException to refuse the request."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -137,7 +137,7 @@ class AccessControl:
 
     @contextlib.contextmanager
     def _upload(self) -> Iterator[None]:
-        """Count a document for as long as it is translated; raises HTTPException if there are too many."""
+        """Count a document while it is translated; raises HTTPException if too many documents are being translated."""
         if self._uploads >= self._limits.uploads:
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """The body, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that starts with the body again."""
+    """Read a body; returns it, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that delivers it again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:

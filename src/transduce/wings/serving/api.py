@@ -1,4 +1,4 @@
-"""The HTTP API: LibreTranslate's, extended by fields and routes."""
+"""LibreTranslate's HTTP API, with additional fields and routes."""
 
 import asyncio
 import contextlib
@@ -51,14 +51,14 @@ class Download(NamedTuple):
 
 
 class Downloads:
-    """At most `size` translated documents under secret names, each for `seconds`; a new one replaces the oldest."""
+    """Stores up to `size` translated documents under secret names for `seconds` each; new ones replace the oldest."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Keep a document; returns the secret name. name: file name of the source document; target: language code."""
+        """Keep a document, and return its secret name; `name`: the source's file name; `target`: the language code."""
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
@@ -76,7 +76,7 @@ class Downloads:
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
-    """The server's ASGI application. local: accept only requests that address this machine."""
+    """The server's ASGI application. If `local` is true, it accepts only requests that address this machine."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -236,7 +236,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
-    """The fields of the answer, each with a list of values, one for each text."""
+    """The fields of the answer; each field is a list with one value for each text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]
@@ -255,7 +255,7 @@ def _body(kind: type[BaseModel]) -> dict[str, Any]:
 
 
 async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run `work` with a place in the queue; cancel it if the client disconnects."""
+    """Run `work` while holding a place in the queue; cancel `work` if the client disconnects."""
     with service.batcher.place():
         task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
         try:

@@ -1,4 +1,4 @@
-"""Sentences of many requests, translated in shared batches.
+"""Translates the sentences of many requests in shared batches.
 
 The event loop owns all state; engines run in a thread. Sentences that arrive during a batch form the next batch. A
 batch takes one sentence of each request in turn, so that a long document does not delay short requests.
@@ -31,7 +31,7 @@ class QueueFullError(HTTPException):
 
 
 class BatchKey(NamedTuple):
-    """How sentences are translated. Sentences with equal keys share batches."""
+    """The translator and the options for sentences; sentences with equal keys share batches."""
 
     translator: Translator
     options: TranslationOptions = PLAIN
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A part that waits or is being translated."""
+    """A `Part` that waits or is being translated."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -61,7 +61,7 @@ class Batcher:
     """A queue in front of engines, with limits on its requests and their source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """wait: longest wait, in seconds. observe: called with the numbers of sentences and tokens of each batch."""
+        """`wait`: longest wait in seconds. `observe`: called with the numbers of sentences and tokens of each batch."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """Source tokens that wait or are being translated."""
+        """The number of source tokens that wait or are being translated."""
         return sum(self._sizes)
 
     def check_place(self) -> None:
@@ -105,7 +105,7 @@ class Batcher:
             self.requests -= 1
 
     def check_room(self, tokens: int) -> None:
-        """Raise QueueFullError if the queue has no room for so many more tokens, or their wait would be too long."""
+        """Raise QueueFullError if the queue has no room for `tokens` more tokens, or if they would wait too long."""
         ahead = sum(min(size, tokens) for size in self._sizes)  # requests take turns, so long ones delay this one less
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
@@ -114,7 +114,7 @@ class Batcher:
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
         """Translate the parts of a request; returns a translation of each sentence of each part, in order.
 
-        Cancelling the call dequeues its sentences. Raises UserError as the translator does, and QueueFullError.
+        Cancelling the call dequeues its sentences. Raises QueueFullError, and UserError as the translator does.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
@@ -133,7 +133,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run `compute` in the engine's thread; between two such calls, the engine translates a batch."""
+        """Run `compute` in the engine's thread; between two calls of `call`, the engine translates a waiting batch."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -175,7 +175,7 @@ class Batcher:
 
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
-    """The translation of each sentence, or its error: a sentence that fails must not fail the other sentences."""
+    """The translation or the error of each sentence; an error in one sentence does not affect other sentences."""
     key = batch[0][0].key
     try:
         return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))

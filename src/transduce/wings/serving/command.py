@@ -35,7 +35,7 @@ def serve(
 
     Args:
         models: Model folders, each for a different language pair.
-        host: The address to listen on. 0.0.0.0 is every address of this machine; it needs --keys or --insecure.
+        host: The address to listen on. 0.0.0.0 means all addresses of this machine, and requires --keys or --insecure.
         port: The port to listen on; 0: any free port.
         keys: A file of API keys; every request must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
@@ -43,7 +43,7 @@ def serve(
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
         engine: The engine, as for `transduce translate`.
         show_limits: Print all limits and exit.
-        limit: limits.NAME=NUMBER: change a limit that --show-limits prints. May be repeated.
+        limit: Change a limit: limits.NAME=NUMBER, with a NAME that --show-limits prints. May be repeated.
     """
     try:
         from transduce.wings.serving import network

@@ -1,6 +1,6 @@
 """API keys, stored in a file as hashes, from which the keys can't be recovered.
 
-A line is a name, a TAB and the SHA-256 of the key. A key has 256 random bits, so a slower hash would gain nothing.
+A line is a name, a TAB and the SHA-256 of the key. Keys have 256 random bits, so a slower hash would not be safer.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class Keys:
     """The API keys of a server; without keys, access is open."""
 
     def __init__(self, digests: dict[str, str]):
-        """digests: the SHA-256 of each key, by the name of the key's owner."""
+        """`digests` maps the name of each key's owner to the SHA-256 of the key."""
         self._digests = [(name, digest.encode("ascii")) for name, digest in digests.items()]
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class Keys:
 
 
 def read_keys(path: Path) -> Keys:
-    """Read a file of keys; raises UserError for an invalid file and names the line."""
+    """Read a file of keys; raises UserError, which names the line, for an invalid file."""
     digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):

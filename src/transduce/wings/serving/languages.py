@@ -14,7 +14,7 @@ DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with mark
 
 
 class Direction(NamedTuple):
-    """A language pair, as codes."""
+    """A language pair, as two language codes."""
 
     source: str
     target: str
@@ -55,20 +55,20 @@ def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
 
 
 def codes(directions: Iterable[Direction]) -> list[str]:
-    """The languages of all pairs, sources first."""
+    """The languages of all pairs, source languages first."""
     sources, targets = zip(*directions, strict=True)
     return list(dict.fromkeys(sources + targets))
 
 
 def without_markup(text: str) -> str:
-    """The start of a text without its markup, whose names would be detected as English."""
+    """The start of a text without its markup, since the names of tags would be detected as English."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
     words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
     return unescape(" ".join(words))
 
 
 class Detector:
-    """Language detection by py3langid among some languages; it never detects languages unknown to py3langid."""
+    """Detects a text's language with py3langid among given languages; never detects languages unknown to py3langid."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -80,7 +80,7 @@ class Detector:
             self._identifier.set_languages(sorted(set(self._labels.values())))
 
     def detect(self, text: str, among: Sequence[str]) -> list[Detected]:
-        """The languages `among` with their probabilities, most probable first."""
+        """Return the languages in `among` with their probabilities for the text, most probable first."""
         known = [code for code in among if code in self._labels]
         if len(among) == 1 or not known:
             return [Detected(among[0], 100.0)]

@@ -38,7 +38,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 
 def _connections(wanted: int) -> int:
-    """The number of connections that the limit of open files allows; a refused connection needs a file, too."""
+    """How many connections the limit of open files allows; even a connection that is refused needs an open file."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration, which logs nothing from clients. proxies: addresses trusted for X-Forwarded-For."""
+    """Uvicorn's configuration, which logs nothing from clients, and trusts X-Forwarded-For from the `proxies`."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(
@@ -134,7 +134,7 @@ class _Deadlines(H11Protocol):
 
 
 async def _full(scope: Any, receive: Any, send: Any) -> None:
-    """Answer 503 on a connection over the limit."""
+    """Answer 503 on a connection that exceeds the limit of connections."""
     headers = {"Retry-After": "1", "Connection": "close"}
     await JSONResponse({"error": "Too many connections. Try again later."}, 503, headers)(scope, receive, send)
 

@@ -40,7 +40,7 @@ class Asked(BaseModel):
 
 
 class Texts(BaseModel):
-    """The fields of POST /translate. LibreTranslate has the fields up to `api_key`."""
+    """The fields of POST /translate. The fields up to `api_key` are LibreTranslate's."""
 
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text of any number of sentences and paragraphs, or a list of texts"

@@ -10,7 +10,7 @@ TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning<
 
 
 def reference(description: dict[str, Any]) -> str:
-    """The page as HTML. description: the OpenAPI description of the server."""
+    """Make the page /docs, in HTML, from the server's OpenAPI description."""
     info: dict[str, str] = description["info"]
     routes = "".join(
         _route(method, path, route)

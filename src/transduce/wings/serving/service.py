@@ -1,4 +1,4 @@
-"""The server without HTTP: translates texts and documents in a queue, detects languages, computes attention."""
+"""The server apart from HTTP: translates texts and documents in a queue, detects languages, computes attention."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class Metrics:
     """Counters of one server for Prometheus; they never contain a user's text."""
 
     def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
-        """requests, tokens: functions that return the current length of the queue."""
+        """`requests` and `tokens` return the numbers of requests and source tokens in the queue."""
         registry = self._registry = CollectorRegistry()
         labels = ["route", "status"]
         self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
@@ -83,14 +83,14 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The probable languages of a text, most probable first; with `target`, only languages translated into it."""
+        """The probable languages of a text, most probable first; `target`: only languages translated into `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
         return self._detector.detect(text, among)
 
     def served(self, source: str, target: str) -> Served:
-        """The model of a language pair; raises UserError if there is none."""
+        """The model of a language pair; raises UserError if no model has this pair."""
         served = self.models.get(Direction(source, target))
         if served is None:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
@@ -101,7 +101,7 @@ class Service:
     ) -> list[Translation]:
         """Translate texts of any number of sentences, in batches shared with other requests.
 
-        Aligns words only if the engine can. Raises UserError as `Translator.translate` does, and QueueFullError.
+        Aligns words only if the engine can align. Raises QueueFullError, and UserError as `Translator.translate` does.
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
@@ -150,7 +150,7 @@ class Service:
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Call `compute` for texts of so many characters, in a thread if it would delay other requests."""
+        """Call `compute`; for texts with many `characters`, use a thread, so that other requests are not delayed."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None
@@ -173,7 +173,7 @@ class Service:
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
-    """The plan of texts, its groups, and for each group its sentences with their lengths in tokens."""
+    """Return the plan for texts, the plan's groups, and the sentences of each group with their lengths in tokens."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
     parts = [
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """The page with its texts translated; its n-th alternative has each text's n-th alternative, or the last one."""
+    """The translated page; its n-th alternative has each text's n-th alternative (or last, if the text has fewer)."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

@@ -1,1 +1,1 @@
-"""Corpora that a model writes: sequence-level distillation."""
+"""Sequence-level distillation: corpora whose targets are written by a model."""

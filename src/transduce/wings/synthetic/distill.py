@@ -36,9 +36,9 @@ def distill(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and teachers' translations as targets.
 
-    translator: translates with the model folders `teachers`. The validation set is not translated. Sources that are too
-    long for the teachers, translations that were cut off, and pairs that break a rule of the corpus are left out and
-    counted. keep_original: keep the original pairs, too. A journal beside `out` stores translations, so that the same
+    translator: translates with the model folders `teachers`. The validation set is not translated. Pairs are left out
+    and counted if the source is too long for the teachers, the translation was cut off, or the pair breaks a rule of
+    the corpus. keep_original: keep the original pairs, too. A journal beside `out` stores translations, so a repeated
     call resumes. Raises UserError as `prepare` does, and if the journal belongs to a call with other settings.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
@@ -90,7 +90,7 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
 def _translated(
     pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
-    """The pairs, each with the event of its translation; translations of an earlier call come first."""
+    """Yield each pair with the journal event of its translation; translations of an earlier call come first."""
     for pair in pairs:
         event = next(begun, None)
         if event is None:
@@ -109,7 +109,7 @@ def _translated(
 
 
 def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
-    """The pairs, each with a translation of its source, in which placeholders are masked already."""
+    """Yield each pair with a translation of its source; placeholders in the pairs are masked already."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
         yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
 

@@ -1,9 +1,9 @@
 """Lexically constrained beam search: every translation contains the required terms.
 
 After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses form groups
-by the number of term tokens that they have still to write, and compete only within their group. Otherwise hypotheses
-without terms, which are more probable at first, would displace all others. Post and Vilar divide a beam of fixed size
-among the groups. Here, each group adds places for a full beam and leaves those that it doesn't need to other groups.
+by the number of term tokens that they still have to write, and compete only within their group. Without groups,
+the more probable hypotheses without terms would displace the hypotheses with terms. Post and Vilar divide a beam of
+fixed size among the groups. Here, each group adds places for a full beam; unneeded places go to other groups.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -22,7 +22,7 @@ from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 
 class Progress(NamedTuple):
-    """Which of its sentence's constraints, by index, a hypothesis has met and begun."""
+    """The indices of the constraints that a hypothesis has met, and of the constraints that it has begun."""
 
     met: frozenset[int]
     begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
@@ -61,10 +61,10 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the tokens that a hypothesis still needs to meet all constraints; 0: it may end.
+        """An upper bound on the tokens that a hypothesis needs to meet all constraints; at 0, the hypothesis may end.
 
-        The bound is the shorter of two ways: to begin all incomplete constraints again, or to finish a begun constraint
-        and begin all others again. Unless the bound is 0, some next token lowers it by one.
+        The bound counts tokens of the shorter way: begin all incomplete constraints again, or finish a begun constraint
+        and begin all other constraints again. Unless the bound is 0, some next token lowers the bound by one.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
@@ -73,7 +73,7 @@ class SentenceConstraints:
         return min([without_complete, *finished])
 
     def next_tokens(self, progress: Progress, last: int) -> set[int]:
-        """The tokens that begin or continue a constraint."""
+        """The tokens with which a hypothesis can begin or continue a constraint."""
         return {tokens[0] for _, tokens in (*progress.begun, *self._beginning(progress, last)) if tokens}
 
 
@@ -112,7 +112,7 @@ class ConstraintSelector:
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Takes tokens (b, w, n) and totals (b, w * v); returns the totals to keep and their indices, both (b, 2k).
 
-        The first k continuations end their hypotheses, the last k don't. Unused places have the value -inf.
+        The first k continuations end their hypotheses, and the last k do not. Unused places have the value -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
@@ -135,7 +135,7 @@ class ConstraintSelector:
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
 
     def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
-        """Indices (b, c) in the totals of tokens that begin or continue a constraint, padded with the forbidden PAD."""
+        """Indices (b, c) in the totals of tokens that begin or continue a constraint; rows are padded with PAD."""
         required = [
             [
                 row * v + token
@@ -151,9 +151,9 @@ class ConstraintSelector:
     def _choose(
         self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
-        """Choose which candidates of sentence i end and which continue, by index in its totals; updates the progress.
+        """Choose which candidates of sentence i end and which continue, as indices in the totals; updates the progress.
 
-        Groups take turns, those with the fewest tokens to write first; an exhausted group is skipped. A hypothesis may
+        Groups take turns, the group with fewest tokens to write first; an exhausted group is skipped. A hypothesis may
         end only if it is among the best `size` candidates that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]

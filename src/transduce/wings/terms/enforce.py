@@ -1,4 +1,4 @@
-"""Enforces a glossary: sentences whose translations lack a term are searched again, with constraints."""
+"""Enforces a glossary: sentences whose translations lack a term are translated again by a constrained search."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from transduce.wings.terms.glossary import Glossary, contains, segment, word_bou
 def enforce(
     translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
 ) -> NBestLists:
-    """The n-best lists, in which the hypotheses of a constrained search replace those that lack a required term.
+    """Return n-best lists with results of a constrained search in place of hypotheses that lack a required term.
 
-    Raises UserError if a sentence's terms are longer than its translation may be or no engine supports constraints.
+    Raises UserError if a sentence's terms are longer than its translation may be, or if no engine supports constraints.
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
     targets = {i: found for i, text in enumerate(sentences.texts) if (found := glossary.targets(text))}

@@ -1,4 +1,4 @@
-"""A glossary: source-language terms, each with a target that the translation of a text with the term must contain."""
+"""A glossary: source-language terms with targets; translations of texts with a term must contain its target."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all
 
 
 class WordBoundaries(NamedTuple):
-    """Where words can begin: for each target piece, the kind of its first character and whether a word may follow."""
+    """Where words can begin: each target piece's kind of first character, and whether a word may follow the piece."""
 
     first: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
 
 
 class Constraint(NamedTuple):
-    """A text that a translation must contain, in whole words."""
+    """A text that must occur in a translation as one or more whole words."""
 
     text: str
     segmentations: tuple[tuple[int, ...], ...]  # its ids after a space and, if they differ, its ids without a space
@@ -49,7 +49,7 @@ class Glossary:
     """Terms, indexed by their first word; if two terms have the same source, the later one applies."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError if a term has an empty side or a line break; the message gives its number, from 1."""
+        """Raises UserError if a term has an empty side or a line break; the message gives the term's number, from 1."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
@@ -60,7 +60,7 @@ class Glossary:
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
-        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest counts."""
+        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest is used."""
         if not self._by_first:
             return []
         units = _units(text)
