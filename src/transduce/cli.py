@@ -47,11 +47,11 @@ COMMANDS = {
     "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
     "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
     "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
-    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus for several trainings."),
+    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus once, to train several models."),
     "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
     "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
     "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),
-    "attention": Command("transduce.wings.inspection.command:attention", "Show a sentence's attention and search."),
+    "attention": Command("transduce.wings.inspection.command:attention", "Show how a model translates a sentence."),
     "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
         "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."

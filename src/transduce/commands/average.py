@@ -12,7 +12,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         model: The folder of a training, finished or not.
         out: The model folder to write.
         last: Number of checkpoints to average: the newest one, and older ones saved every train.save_every updates. The
-            paper averages 5 for the base model and 20 for the big one.
+            paper averages 5 checkpoints for the base model and 20 for the big model.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
@@ -41,4 +41,4 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     weights = model_folder.average(checkpoints[-last:])
     model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text)
-    print(f"{out}: the average of steps {names}")
+    print(f"{out}: the average of the checkpoints at steps {names}")

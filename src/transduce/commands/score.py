@@ -10,7 +10,7 @@ from transduce.config.parse import parse_assignments
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
     """Print the log-probability that a model gives to each translation in a file.
 
-    Each line of the output is a number in nats, which includes the end-of-sentence token; 0 for a blank pair.
+    Each output line is a log-probability in nats, end-of-sentence token included; for a blank pair, it is 0.
 
     Args:
         model: A model folder.

@@ -57,12 +57,12 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
     "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. Among several regions, the
     one that the unit was translated from is preferred, else the first. Each text in the target language gives a pair.
-    Raises UserError for a file that is not TMX or has no unit in both languages.
+    Raises UserError for a file that is not TMX or has no translation unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
         raise UserError(
-            f"{name} holds texts in several languages. Name the two to read.", option="data.source data.target"
+            f"{name} holds several languages. Name the two languages to read.", option="data.source data.target"
         )
     wanted = language_code(source), language_code(target)
     is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
@@ -81,7 +81,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     if is_empty and units_by_language:
         common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
         languages = ", ".join(f"{code} ({count:,})" for code, count in common)
-        raise UserError(f"{name} has no unit in both {source} and {target}. Units by language: {languages}.")
+        raise UserError(f"{name} has no translation unit in both {source} and {target}. Units by language: {languages}.")
 
 
 def read_tmx(file: DocumentFile) -> Document:
@@ -117,7 +117,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
         for part in parts:
             raw += part[1:] if raw[-1:].isspace() and part[:1].isspace() else part
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
-        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character.")
+        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character itself.")
     return unescape(raw)
 
 

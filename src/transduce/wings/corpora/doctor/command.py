@@ -31,21 +31,21 @@ def doctor(
 ) -> None:
     """Check a machine, model or corpus and suggest fixes.
 
-    Without an argument, the doctor checks this machine. In a folder that transduce wrote, it compares every file with
-    the manifest, and exits with status 1 if a file is damaged. In a corpus, it finds faulty pairs.
+    Without an argument, the doctor checks this machine. In a folder that transduce wrote, the doctor compares every
+    file with the manifest, and exits with status 1 if a file is damaged. In a corpus, the doctor finds faulty pairs.
 
     Args:
         what: A model folder, an export or a prepared corpus; or a corpus: two line-aligned text files, bilingual files
             or a folder of them.
-        source: Language code of the source, such as en; by default identified from the text. A .tmx file needs it.
-        target: Language code of the target, such as de; by default identified from the text. A .tmx file needs it.
-        test: A test set; the doctor reports the sentences of the corpus that are in it.
-        vocabulary: A model folder; the doctor reports the characters of the corpus that its vocabulary lacks.
-        only: Names of rules; check only these rules.
-        without: Names of rules; check all rules but these.
+        source: Language code of the source, such as en; by default identified from the text. Needed for a .tmx file.
+        target: Language code of the target, such as de; by default identified from the text. Needed for a .tmx file.
+        test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
+        vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
+        only: Names of the only rules to check.
+        without: Names of rules not to check; all other rules are checked.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files, as many as the corpus has, in the same format.
+        fix: Write the corpus without its faulty pairs to these files: as many files as the corpus has, in the same format.
             The removed pairs and the rules that they broke go to FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0: one per core.
     """
@@ -61,7 +61,7 @@ def doctor(
     for_corpus: dict[str, object] = {"from": source, "to": target, "test": test, "vocabulary": vocabulary, "only": only}
     for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}
     if option := next((name for name, value in for_corpus.items() if value), ""):
-        raise UserError(f"--{option} is for a corpus. Name the files of the corpus.")
+        raise UserError(f"--{option} needs a corpus. Name the files of the corpus.")
     from transduce.wings.corpora.doctor.folder import folder_facts
 
     facts = list(folder_facts(Path(what[0])) if what else machine_facts(Path.cwd()))
