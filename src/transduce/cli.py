@@ -47,7 +47,7 @@ COMMANDS = {
     "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
     "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
     "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
-    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus once, to train several models."),
+    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus to train several models."),
     "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
     "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
     "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),

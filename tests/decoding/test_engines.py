@@ -237,7 +237,7 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
         translator = transduce.load(model)
         assert translator.engine.name.startswith("CTranslate2, ")
     said = capfd.readouterr().err
-    assert said.count("Building a fast engine") == 1 and "20 sentences are translated as by our own search" in said
+    assert said.count("Building a fast engine") == 1 and "20 sentences get the same translation as from torch" in said
     [kept] = cache.iterdir()
     check = json.loads((kept / "check.json").read_text())
     assert check["sentences"] == 20 and check["worse"] <= building.TOLERANCE

@@ -50,7 +50,7 @@ def evaluate(
         ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
         tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
             default the model's data.bleu_tokenize; without a model, 13a.
-        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, but with root brackets of any label ignored.
+        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, with root brackets of any label ignored.
         paper_bleu: The target language, de or fr: also print the paper's BLEU, tokenised and with compounds split.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.

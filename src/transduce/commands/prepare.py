@@ -45,8 +45,8 @@ def prepare(
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from the file names, too.
         vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
-        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. There are two
-            rounds: prepare every shard and run `transduce join`, then prepare every shard and run `transduce join` again.
+        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. There are
+            two rounds: prepare every shard and run `transduce join`, then repeat these commands.
         on: Prepare on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
@@ -92,7 +92,7 @@ def print_prepared(prepared: "Prepared") -> None:
     if facts.dropped:
         print(f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
-        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
+        print(f"pairs left out by the rule {rule}: {count:,} (listed in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def check(config: RunConfig) -> None:
     _check_bounds(config)
     _check_model(config.model)
     if config.train.shard and config.model.experts:
-        raise UserError("train.shard does not support models with experts; leave the option out.")  # FSDP needs all gradients
+        raise UserError("train.shard does not support experts; leave the option out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs a separate vocabulary for each side: set data.joint=false, too.")
     _check_family(config)

@@ -71,7 +71,7 @@ def load_weights(model: nn.Module, file: Path) -> None:
     own = model.state_dict()
     for name in sorted(own.keys() | weights.keys()):
         if name not in own or name not in weights or own[name].shape != weights[name].shape:
-            raise UserError(f"{file} does not fit the model's configuration: the weight '{name}' differs. Use another copy.")
+            raise UserError(f"{file} does not fit the model's configuration: '{name}' differs. Use another copy.")
     model.load_state_dict(weights)
 
 

@@ -65,7 +65,7 @@ class Ranks(NamedTuple):
             return torch.device("cuda")
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
-            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start one process per GPU.")
+            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start one for each GPU.")
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
         return device

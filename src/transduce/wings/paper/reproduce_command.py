@@ -36,9 +36,9 @@ def reproduce(
 ) -> None:
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
-    table2, table3 and parsing train models if there is a --budget; otherwise they only show the finished trainings.
-    Repeat the command to continue an interrupted training and start further ones. parsing (table 4) takes .mrg files:
-    for each file after --train, one after --valid, and one after --test if that is given. It trains parsers on the
+    With --budget, table2, table3 and parsing train models; otherwise they only show the finished models. Repeat the
+    command to continue an interrupted training and to start the next. parsing (table 4) takes .mrg files: for each file
+    after --train, one file after --valid and, if --test is given, one file after --test. Parsers are trained on the
     phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:

@@ -45,7 +45,7 @@ def doctor(
         without: Names of rules not to check; all other rules are checked.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files: as many files as the corpus has, in the same format.
+        fix: Write the corpus without its faulty pairs to these files: as many as the corpus has, in the same format.
             The removed pairs and the rules that they broke go to FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0: one per core.
     """

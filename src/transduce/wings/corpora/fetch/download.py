@@ -97,7 +97,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
             reason = silent or str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
         failures = 0 if progress() > before else failures + 1
         if failures >= MAX_FAILURES:
-            raise UserError(f"{url} can't be fetched: {reason} ({failures} attempts). Repeat the command later to resume.")
+            raise UserError(f"{url} can't be fetched: {reason} ({failures} tries). Repeat the command later to resume.")
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
         time.sleep(wait)

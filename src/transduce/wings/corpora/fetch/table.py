@@ -128,7 +128,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     if not rest and entry.pairs:
         languages = entry.pairs[0]
     elif len(rest) != 1:
-        raise UserError(f"'{text}' names no pair of languages. Write, for example, {entry.example}.")
+        raise UserError(f"'{text}' doesn't name a corpus and its languages. Write, for example, {entry.example}.")
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
