@@ -625,7 +625,7 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
-    assert status == 2 and f"{tmp_path / 'one'} is a model without its training. To continue from it" in said
+    assert status == 2 and f"{tmp_path / 'one'} is a model without checkpoints. To continue from it" in said
     command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out")
     assert status == 2 and "one has no checkpoints, so its optimizer state is gone" in said

@@ -233,7 +233,7 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
 
     assert "with decode.beam_size 1 instead of 2. Use" in refused(text, "--shard", "1/3", "--beam-size", "2")
     assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
-    assert "differs from that call's input" in refused(other, "--shard", "1/3")
+    assert "differs from that run's input" in refused(other, "--shard", "1/3")
     assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 

@@ -97,7 +97,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
         check = compare(own, sentences, expected, found)
         log(
             f"{engine.name}: {check.same} of {check.sentences} sentences get the same translation as from torch; "
-            f"the average score of its translations is {check.worse:.4f} lower than with torch"
+            f"the average score of the translations is {check.worse:.4f} lower than with torch"
         )
         if check.worse <= TOLERANCE:
             check = check._replace(compute_type=compute_type)

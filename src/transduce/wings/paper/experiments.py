@@ -120,7 +120,7 @@ def carry_out(
     ]
     for *_, out, record, done in runs:
         if done and record is None:
-            raise UserError(f"{out} holds a model without {RECORD}, so no table trained it. Move the folder away.")
+            raise UserError(f"{out} holds a model without {RECORD}, so this command did not train it. Move it away.")
     states = [(record is not None, done) for *_, record, done in runs]
     log(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} have begun.")
     for experiment, seed, out, record, done in runs:

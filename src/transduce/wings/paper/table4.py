@@ -48,7 +48,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     names = [Path(file).name.split(".")[0] for file in corpora]
     for name, count in Counter(names).items():
         if count > 1:
-            raise UserError(f"{count} training files are named '{name}', but runs are named after files. Rename one.")
+            raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
     folder.mkdir(parents=True, exist_ok=True)
     others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     book = _phrasebook(folder)
