@@ -40,7 +40,7 @@ COMMANDS = {
     "demo": Command("transduce.wings.demo.command:demo", "Train a small model in minutes and write a report."),
     "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training."),
     "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
-    "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training."),
+    "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training run."),
     "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
     "serve": Command("transduce.wings.serving.command:serve", "Serve models with a web page and LibreTranslate's API."),
     "score": Command("transduce.commands.score:score", "Print the log-probability of each translation."),

@@ -47,7 +47,7 @@ def evaluate(
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
         against: A second file of translations of the same source, to compare with --hypothesis.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
             default the model's data.bleu_tokenize; without a model, 13a.
         evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, with root brackets of any label ignored.

@@ -39,7 +39,7 @@ FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations lack or repeat tags or placeholders",
     "guessed": "translations have tags or placeholders at guessed positions",
-    "numbers": "translations have other numbers than their sources",
+    "numbers": "translations contain other numbers than their sources",
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have a passage that was too long to translate and was copied",
 }
@@ -138,7 +138,7 @@ def translate(
         model: A model folder.
         input: The file to translate; - is standard input. A text file may be compressed.
         output: The file to write, which appears only when it is complete; - is standard output.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
         n_best: Number of translations per line. If it is more than 1, they are written as JSON, best first.

@@ -175,7 +175,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
         return False
     verify(path)
     if _read_json(path / DONE)["plan"] != plan.key:
-        raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove it.")
+        raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove this shard.")
     return True
 
 

@@ -15,8 +15,8 @@ NOT_COMPARED = "Not compared with the original, since transformers is missing: p
 def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
     """Convert a model to another program's format, and compare its translations with the original's.
 
-    The model and its export translate the held-out text of the training. In float32 the tokens must be identical; with
-    other number types BLEU must not fall. If the comparison fails, nothing is written.
+    The model and its export translate the text that was held out from training. In float32 the tokens must be
+    identical; with other number types BLEU must not fall. If the comparison fails, nothing is written.
 
     Args:
         model: A model folder.

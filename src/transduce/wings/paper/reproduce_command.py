@@ -43,8 +43,8 @@ def reproduce(
 
     Args:
         what: The table to compute, or figures.
-        out: The folder for the trainings, the tables (.md and .json) and the pictures.
-        train: The training corpus, as for `transduce train`; for parsing, .mrg files.
+        out: The folder for the training runs, the tables (.md and .json) and the pictures.
+        train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files.
         valid: The validation files.
         test: The test files on which finished models are scored.
         source: Language code of the source.

@@ -47,7 +47,7 @@ def parse(
         model: The folder of a model that was trained on trees (.mrg).
         input: The file to parse, possibly compressed; - is standard input.
         output: The file to write, which appears only when it is complete; - is standard output.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help

@@ -41,9 +41,9 @@ def serve(
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Listen without --keys on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
-        engine: The engine, as for `transduce translate`.
+        engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
-        limit: limits.NAME=NUMBER: change a limit that --show-limits prints. May be repeated.
+        limit: Change a limit that --show-limits prints, as limits.NAME=NUMBER. May be repeated.
     """
     try:
         from transduce.wings.serving import network

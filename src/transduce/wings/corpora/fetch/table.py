@@ -153,7 +153,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
-            raise UserError(f"The table takes {side.member or 'all'} of {side.download.url} twice for {entry.name}.")
+            raise UserError(f"In the table, {entry.name} takes {side.member or 'all'} of {side.download.url} twice.")
         used.add(side.member)
     title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
