@@ -57,7 +57,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
     "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. Among several regions, the
     one that the unit was translated from is preferred, else the first. Each text in the target language gives a pair.
-    Raises UserError for a file that is not TMX or has no unit with both languages.
+    Raises UserError for a file that is not TMX or has no unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
@@ -81,7 +81,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     if is_empty and units_by_language:
         common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
         languages = ", ".join(f"{code} ({count:,})" for code, count in common)
-        raise UserError(f"{name} has no unit with both {source} and {target}. Units per language: {languages}.")
+        raise UserError(f"{name} has no unit in both {source} and {target}. Units by language: {languages}.")
 
 
 def read_tmx(file: DocumentFile) -> Document:
