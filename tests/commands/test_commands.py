@@ -154,7 +154,7 @@ def test_prepare_says_what_it_did(place, tmp_path, capsys):
     said = output(capsys, "prepare", "--train", tmp_path / "bad.tsv", "--out", tmp_path / "data", TINY[0])
     first, second = said.splitlines()
     assert first.startswith("270 pairs to train on, 30 held out, ") and ", 300 pieces in " in first
-    assert second == f"left out, empty: 2 (lines in {tmp_path}/data/left-out.jsonl)"
+    assert second == f"pairs left out by the rule empty: 2 (listed in {tmp_path}/data/left-out.jsonl)"
     left_out = [json.loads(line)["line"] for line in lines(tmp_path / "data/left-out.jsonl")]
     assert left_out == [301, 302]
 
@@ -184,7 +184,7 @@ def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
     command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
     trained, dropped = output(capsys, *command).splitlines()
     counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
-    assert dropped == f"left out, because they share a sentence with a held-out pair: {200 - sum(counts)}"
+    assert dropped == f"pairs left out because they share a sentence with a held-out pair: {200 - sum(counts)}"
     assert counts[0] < 200 - counts[1]
 
 
@@ -618,14 +618,14 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     shutil.copytree(steps / "step-00000050", steps / "step-00000130")  # as an interruption leaves one
     shutil.copytree(steps / "step-00000050", steps / "step-00000160.mine")  # which is none of ours
     printed = output(capsys, "average", run_folder, "--last", 2, "--out", tmp_path / "two")
-    assert printed == f"{tmp_path / 'two'}: the average of steps 100, 150\n"
+    assert printed == f"{tmp_path / 'two'}: the average of the checkpoints at steps 100, 150\n"
     first, last = (load_file(steps / f"step-{step:08d}/model.safetensors") for step in (100, 150))
     for name, weight in load_file(tmp_path / "two/model.safetensors").items():
         assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
     assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
-    assert status == 2 and f"{tmp_path / 'one'} is a model without its training. To continue from it" in said
+    assert status == 2 and f"{tmp_path / 'one'} is a model without checkpoints. To continue from it" in said
     command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out")
     assert status == 2 and "one has no checkpoints, so its optimizer state is gone" in said
@@ -680,10 +680,10 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe (NAME.toml). Name corpus files after --train.",
     "train train.src train.tgt --out x": "Unexpected argument train.tgt; name the files of a corpus after --train.",
-    "train --train train.src train.tgt my.toml --out x": "my.toml is a recipe among the files of the corpus. Name",
+    "train --train train.src train.tgt my.toml --out x": "my.toml is a recipe, not a corpus file. Name",
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
-    "train --train - - --out x": "Both sides cannot come from standard input. Give one of them as a file.",
+    "train --train - - --out x": "Only one side can come from standard input. Give the other side as a file.",
     "train --train train.tsv --out x --keep-optimizer": "Give --init, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which can't",
@@ -720,9 +720,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
     "evaluate one test.src": "test.src: the suffix does not name a bilingual format.",
     "evaluate one": "Give MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1 arguments",
-    "evaluate one test.src test.tgt --paper-bleu xx": "The paper has BLEU for de and fr, not for 'xx'.",
+    "evaluate one test.src test.tgt --paper-bleu xx": "The paper reports BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
-    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files. Give the first one",
+    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files. Give the first file",
     "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",
@@ -752,7 +752,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
     assert sentence.endswith((".", "?", "--help'."))
     progress = ("Building a fast engine", "Engine: ", "Resuming at ", "Reading the corpus")
-    assert all(line.startswith(progress) or "are translated as by" in line for line in before_it), before_it
+    assert all(line.startswith(progress) or "get the same translation" in line for line in before_it), before_it
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 

@@ -184,11 +184,11 @@ def test_a_name_like_no_other_leads_to_the_list() -> None:
         ("data.joint", 1, "data.joint must be true or false, not '1'."),
         ("train.minutes", float("inf"), "train.minutes must be a number, not 'inf'."),
         ("data.source", 1, "data.source must be a text, not '1'."),
-        ("data.test", ["caf\udce9.tsv"], r"data.test: the name 'caf\udce9.tsv' is not UTF-8; rename the file."),
+        ("data.test", ["caf\udce9.tsv"], r"data.test: the file name 'caf\udce9.tsv' is not UTF-8; rename the file."),
         (
             "data.corpora",
             [{"files": ["\udce9"]}],
-            r"data.corpora.files: the name '\udce9' is not UTF-8; rename the file.",
+            r"data.corpora.files: the file name '\udce9' is not UTF-8; rename the file.",
         ),
         ("data.valid", "a.en", "data.valid must be a list, not 'a.en'."),
         ("model.norm", "both", "model.norm must be one of post, pre, not 'both'."),
@@ -211,8 +211,8 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
             {"data.symbols": True},
             "data.symbols needs a separate vocabulary for each side: set data.joint=false, too",
         ),
-        ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave it out"),
-        ({"model.experts": 2, "train.shard": True}, "train.shard is not for models with experts"),
+        ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
+        ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
         ({"model.expert_layers": (7,)}, "model.expert_layers must be from 1 to 6, the number of layers"),
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3"),
@@ -250,7 +250,7 @@ def test_models_without_heads_may_have_any_width() -> None:
         ("d_model = 4", r"recipe.toml: 'd_model' stands outside a section such as \[model\]"),
         ("[model]\nd_modle = 4", r"recipe.toml: unknown option 'model.d_modle'; did you mean 'model.d_model'\?"),
         ("[model]\nd_model = '4'", r"recipe.toml: model.d_model must be a whole number, not '4'"),
-        ("format = 9", r"recipe.toml has format 9, this transduce reads format 1; install a newer transduce"),
+        ("format = 9", r"recipe.toml has format 9, but this version reads format 1; install a newer transduce"),
     ],
 )
 def test_a_mistake_in_a_recipe_names_the_file(text: str, words: str) -> None:

@@ -229,7 +229,7 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file.write_text("dog\tHund\n\ncat\tKatze\tnoun\n", encoding="utf-8")
     assert read_glossary(str(file)) == [Term("dog", "Hund"), Term("cat", "Katze")]
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"terms.tsv:2: expected a source and a translation"):
+    with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
         read_glossary(str(file))
     for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
         with pytest.raises(UserError, match="Term 2 of the glossary"):

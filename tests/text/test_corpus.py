@@ -320,7 +320,7 @@ def test_a_forbidden_file(tmp_path):
             r'"src" and "tgt", found "en" \(a string\), "text" \(a number\)',
         ),
         ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
-        ("half.jsonl", '{"source": "a", "target": "\\ud83d"}\n', r":1: half of a surrogate pair, \\ud83d"),
+        ("half.jsonl", '{"source": "a", "target": "\\ud83d"}\n', r":1: \\ud83d is only half of a surrogate pair"),
         ("corpus.csv", "a,b\n", r"corpus\.csv is a spreadsheet\. Save its two columns as \.tsv"),
         ("corpus.doc", "a,b\n", r"corpus\.doc: the suffix does not name a bilingual format\. .*\.tsv, .*\.jsonl"),
         ("corpus.gz", gzip.compress(b"a\tb\n", mtime=0), "the suffix does not name a bilingual format"),
@@ -336,9 +336,9 @@ def test_bilingual_files_that_are_not(folder, name, content, message):
     [
         ([], "not 0 files"),
         (["a", "b", "c"], "not 3 files"),
-        (["-", "-"], "Both sides cannot come from standard input"),
-        (["a.tsv", "b.txt"], "Give it alone"),
-        (["a.jsonl.gz", "b"], "Give it alone"),
+        (["-", "-"], "Only one side can come from standard input"),
+        (["a.tsv", "b.txt"], "Give only this file"),
+        (["a.jsonl.gz", "b"], "Give only this file"),
     ],
 )
 def test_files_that_are_no_corpus(files, message):

@@ -243,7 +243,7 @@ def test_a_store_of_another_format_is_refused(tmp_path, other):
     write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
     header = tmp_path / "store/store.json"
     header.write_text(header.read_text().replace('"format": 2', f'"format": {other}'))
-    with pytest.raises(UserError, match=f"format {other}, this transduce reads format 2"):
+    with pytest.raises(UserError, match=f"format {other}, but this version reads format 2"):
         TokenStore(tmp_path / "store")
 
 

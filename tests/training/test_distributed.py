@@ -88,7 +88,7 @@ def test_other_commands_refuse_to_be_many(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
-    with pytest.raises(UserError, match=r"only; start transduce reproduce without it"):
+    with pytest.raises(UserError, match=r"only; start transduce reproduce without torchrun"):
         carry_out([], [1], tmp_path, 1.0)
 
 

@@ -268,7 +268,7 @@ def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
     assert status == 0
     assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
     status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
-    assert status == 2 and f"{tmp_path / 'data'} has another vocabulary than {out} was started with" in said
+    assert status == 2 and f"The vocabulary of {tmp_path / 'data'} differs from that of {out}" in said
 
 
 def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):

@@ -450,7 +450,7 @@ BAD = {
     "a shorter side": (
         {"a": b"ka lo\n" * 4, "b": b"fe zu\n" * 3},
         ["{}/a", "{}/b"],
-        "a has 4 lines and .*/b has 3. They must be line-aligned",
+        "a has 4 lines and .*/b has 3. Line i of the second file must be",
     ),
     "invalid UTF-8": (
         {"a": b"ka\nlo \xff mi\n", "b": b"zu\nga fe\n"},
@@ -542,7 +542,7 @@ def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
     (out / "config.toml").write_text(text.replace("format = 1", "format = 99"))
     for command in (["info", out], ["train", "--out", out]):
         status, _, said = run(capsys, *command)
-        check_sentence(status, said, r"config\.toml has format 99, this transduce reads format 1; install a newer")
+        check_sentence(status, said, r"config\.toml has format 99, but this version reads format 1; install a newer")
     with pytest.raises(UserError, match="format 99"):
         read_recipe((out / "config.toml").read_text(), "config.toml")
 

@@ -6,13 +6,13 @@ from transduce.system.errors import UserError
 
 
 def average(model: Path, /, *, out: Path, last: int = 5) -> None:
-    """Average the last checkpoints of a training into a new model folder.
+    """Average the last checkpoints of a training run into a new model folder.
 
     Args:
-        model: The folder of a training, finished or not.
+        model: The folder of a training run, finished or not.
         out: The model folder to write.
-        last: Number of checkpoints to average: the newest checkpoint, and older checkpoints saved every
-            train.save_every updates. The paper averages 5 checkpoints for the base model and 20 for the big model.
+        last: Number of checkpoints to average: the newest one, and older ones saved every train.save_every updates. The
+            paper averages 5 checkpoints for the base model and 20 for the big model.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
@@ -30,7 +30,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
     checkpoints = [path for path in paths if model_folder.step_of(path)]
     if not checkpoints:
-        raise UserError(f"{model} holds no checkpoints to average. Name the folder of a training.")
+        raise UserError(f"{model} holds no checkpoints to average. Name the folder of a training run.")
     if len(checkpoints) < last:
         raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}. Lower --last.")
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
@@ -41,4 +41,4 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     weights = model_folder.average(checkpoints[-last:])
     model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text)
-    print(f"{out}: the average of steps {names}")
+    print(f"{out}: the average of the checkpoints at steps {names}")

@@ -47,11 +47,11 @@ def evaluate(
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
         against: A second file of translations of the same source, to compare with --hypothesis.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
-        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. The
-            default is the model's data.bleu_tokenize or, without a model, 13a.
-        evalb: A parameter file of EVALB for trees; by default COLLINS.prm, but roots of any label are ignored.
-        paper_bleu: Also print the paper's BLEU (tokenised, compounds split) for this target language, de or fr.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
+        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
+            default the model's data.bleu_tokenize; without a model, 13a.
+        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, with root brackets of any label ignored.
+        paper_bleu: The target language, de or fr: also print the paper's BLEU, tokenised and with compounds split.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
@@ -59,14 +59,14 @@ def evaluate(
     kind = TREES if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
         if against or tokenize or paper_bleu:
-            raise UserError("Trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
+            raise UserError("Parse trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
         resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
     elif hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError("--against compares two files. Give the first one with --hypothesis, and the REFERENCE.")
+        raise UserError("--against compares two files. Give the first file with --hypothesis, and give the REFERENCE.")
     elif len(arguments) not in (2, 3):
         wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")
@@ -108,8 +108,8 @@ def _evaluate_model(
         facts["paper_bleu"] = score_as_paper(outputs, [pair.target for pair in pairs])
     _print_scores(facts, json)
     if not json:
-        print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,}), ", end="")
-        print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,})")
+        print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ", end="")
+        print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
         print(f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}", end="")
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 

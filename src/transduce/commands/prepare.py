@@ -41,13 +41,13 @@ def prepare(
         out: The folder to write.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them; or two subtitle files or HTML pages. Text and bilingual files may be compressed.
-        valid: Validation files. By default, pairs that share no sentence with the training pairs are held out.
+        valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default from file names such as train.en and train.de.
-        vocabulary: A model folder or a prepared corpus whose vocabulary is used; by default, a vocabulary is learned.
-        shard: Prepare one shard, such as 3/16 for the third of 16; all shards share the folder OUT. Prepare every shard
-            and run `transduce join`; then prepare every shard and run `transduce join` again.
-        on: Prepare on Ray. Values: ray (the cluster at RAY_ADDRESS, by default this machine) or ray://HOST:PORT.
+        target: Language code of the target, such as de; by default from the file names, too.
+        vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
+        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. There are
+            two rounds: prepare every shard and run `transduce join`, then repeat these commands.
+        on: Prepare on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
     settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
@@ -58,9 +58,9 @@ def prepare(
 
     learned = vocabulary_options(vocabulary, settings) if vocabulary else {}
     if workers is not None and not on:
-        raise UserError("--workers is for --on ray.")
+        raise UserError("--workers can only be used with --on.")
     if shard and on:
-        raise UserError("--on makes all shards itself: leave out --shard.")
+        raise UserError("--on runs all shards: leave out --shard.")
     size, threads = settings.get("data.vocab_size", 0), settings.get("train.threads") or cores()
     data = configure(settings, learned).data
     if shard or on:
@@ -86,13 +86,13 @@ def print_prepared(prepared: "Prepared") -> None:
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
         f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
-        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces in {facts.seconds:.1f} s "
-        f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
+        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces in the vocabulary, "
+        f"{facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
-        print(f"left out, because they share a sentence with a held-out pair: {facts.dropped:,}")
+        print(f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}")
     for rule, count in facts.left_out.items():
-        print(f"left out, {rule}: {count:,} (lines in {prepared.folder / LEFT_OUT_FILE})")
+        print(f"pairs left out by the rule {rule}: {count:,} (listed in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:

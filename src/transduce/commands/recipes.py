@@ -34,7 +34,7 @@ def gather(
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
-            raise UserError(f"{file} is a recipe among the files of the corpus. Name it before all options.")
+            raise UserError(f"{file} is a recipe, not a corpus file. Name the recipe before all options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     named |= {"data.source": languages[0], "data.target": languages[1]}
     named["data.corpora"] = [{"files": list(train)}] if train else []
@@ -56,7 +56,7 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
     if valid and not pairs:
-        raise UserError(f"--valid {' '.join(valid)} holds no sentences. Name other files, or leave out --valid.")
+        raise UserError(f"No sentences in --valid {' '.join(valid)}. Name other files, or leave out --valid.")
     return pairs
 
 

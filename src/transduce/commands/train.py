@@ -32,11 +32,11 @@ def train(
 
     Args:
         recipe: A TOML file of options, or the name of a recipe that comes with transduce.
-        out: The model folder. An interrupted training in this folder is resumed.
+        out: The model folder. If the folder holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them; two subtitle files or HTML pages; or a folder written by `transduce prepare`. Text and
             bilingual files may be compressed.
-        valid: Validation files. By default, pairs that share no sentence with the training pairs are held out.
+        valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from file names such as train.en and train.de.

@@ -39,7 +39,7 @@ FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "placeholders": "translations lack or repeat tags or placeholders",
     "guessed": "translations have tags or placeholders at guessed positions",
-    "numbers": "translations have other numbers than their sources",
+    "numbers": "translations contain other numbers than their sources",
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have a passage that was too long to translate and was copied",
 }
@@ -138,20 +138,20 @@ def translate(
         model: A model folder.
         input: The file to translate; - is standard input. A text file may be compressed.
         output: The file to write, which appears only when it is complete; - is standard output.
-        ensemble: More model folders with the same vocabulary, whose probabilities are averaged.
-        beam_size: Number of hypotheses kept per sentence; 1 means greedy search.
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
+        beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        n_best: Number of translations per line. If above 1, an output line is a JSON object, best translation first.
-        engine: torch is transduce's own search, for every model; int8 is torch with 8-bit matrix products, on a CPU;
-            ctranslate2 is faster, for Transformers on a CPU; auto is ctranslate2 if no quality is lost, else torch.
+        n_best: Number of translations per line. If it is more than 1, they are written as JSON, best first.
+        engine: torch: built-in search, for every model. int8: torch with 8-bit matrix products, on a CPU. ctranslate2:
+            faster, for Transformers on a CPU. auto: ctranslate2 if it supports the model without loss, else torch.
         sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
         redo: In a bilingual document, also translate texts that already have a translation.
         json: Write a JSON object per line: the translation, its score, pieces and flags.
         alignment: Write JSON with word alignments: pairs of a source word and a target word, as character spans.
         glossary: A file of enforced terms: on each line a source term, a TAB and its translation.
         profile: Print a time profile at the end.
-        shard: Translate one shard of the lines, such as 3/16 for the third of 16; all shards share the folder OUTPUT.
-        on: Translate on Ray. Values: ray (the cluster at RAY_ADDRESS, by default this machine) or ray://HOST:PORT.
+        shard: Translate one shard of the lines (3/16 is the third of 16 shards); OUTPUT is the folder of all shards.
+        on: Translate on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
         workers: With --on, the number of models that translate at the same time; by default one per core or per GPU.
     """
     options = parse_assignments(assignments)
@@ -168,7 +168,7 @@ def _job(call: Call) -> Callable[[Call], None]:
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:
-        raise UserError("--workers is for --on ray.")
+        raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
         if is_document:
             raise UserError(f"{call.input} is one document. Leave out --shard and --on, which are for text files.")

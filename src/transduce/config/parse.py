@@ -69,7 +69,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
     version = tables.pop("format", CONFIG_FORMAT)
     if version != CONFIG_FORMAT:
         raise UserError(
-            f"{file} has format {version}, this transduce reads format {CONFIG_FORMAT}; install a newer transduce."
+            f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}; install a newer transduce."
         )
     values = {}
     for section, table in tables.items():
@@ -140,7 +140,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 def _checked_text(name: str, text: str) -> str:
     """Return the text; raises UserError for a file name that is not UTF-8, since TOML can't represent it."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserError(f"{name}: the name {text!a} is not UTF-8; rename the file.")
+        raise UserError(f"{name}: the file name {text!a} is not UTF-8; rename the file.")
     return text
 
 
@@ -161,7 +161,7 @@ def check(config: RunConfig) -> None:
     _check_bounds(config)
     _check_model(config.model)
     if config.train.shard and config.model.experts:
-        raise UserError("train.shard is not for models with experts; leave it out.")  # FSDP needs all gradients
+        raise UserError("train.shard does not support experts; leave the option out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs a separate vocabulary for each side: set data.joint=false, too.")
     _check_family(config)
@@ -181,13 +181,13 @@ def _check_family(config: RunConfig) -> None:
     for name, families in READ_BY.items():
         if config.model.kind not in families and value_of(config, name) != value_of(defaults, name):
             kinds = " or ".join(families)
-            raise UserError(f"{name} is for models of the kind {kinds}, not {config.model.kind}; leave it out.")
+            raise UserError(f"{name} is for models of the kind {kinds}, not {config.model.kind}; leave the option out.")
 
 
 def _check_model(model: ModelConfig) -> None:
     """Raise UserError for sizes of a model that contradict each other."""
     if model.d_model % 2:
-        raise UserError(f"model.d_model must be even, not {model.d_model}: positions are pairs of sine and cosine.")
+        raise UserError(f"model.d_model must be even, not {model.d_model}: position encoding pairs sine and cosine.")
     if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):
         raise UserError(
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "

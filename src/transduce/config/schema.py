@@ -69,10 +69,10 @@ class ModelConfig:
     cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
     kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
     convolutions: tuple[str, ...] = option(
-        (), "layers of a convolutional model, as a list of COUNTxCHANNELSxKERNEL; empty: all have d_model channels"
+        (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )
     window: int = option(
-        0, "self-attention: keys on each side of a position, counting the position; 0: all", unit="tokens", paper="0"
+        0, "keys that self-attention sees on each side, counting the position itself; 0: all", unit="tokens", paper="0"
     )
 
     @property
@@ -106,7 +106,7 @@ class DataConfig:
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(False, "the target side is linearised parse trees, in which each word is one token")
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto", "masked: replace placeholders by symbols, remove tags; auto: masked for document corpora", paper="kept"
+        "auto", "masked: replace placeholders by symbols, remove tags; auto: masked for documents", paper="kept"
     )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
@@ -115,7 +115,7 @@ class DataConfig:
     max_length: int = option(
         256, "maximum length of a side; pairs with a longer side are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(0.0, "maximum ratio of a pair's longer side to its shorter, in characters; 0: no limit")
+    max_ratio: float = option(0.0, "maximum ratio of a pair's longer to its shorter side, in characters; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "rules of `transduce doctor`; pairs that break any of them are left out")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
@@ -132,7 +132,7 @@ class TrainConfig:
     )
     warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
     cooldown: int = option(
-        0, "number of last updates, over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
+        0, "number of final updates over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
     )
     learning_rate: float = option(
         1.0, "factor on the paper's schedule, which peaks at 1 / sqrt(d_model * warmup)", paper="1"
@@ -152,12 +152,12 @@ class TrainConfig:
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
-        5, "number of last checkpoints to average, unless the last alone is better; 1: no averaging", paper="5", least=1
+        5, "last checkpoints to average, unless the last checkpoint is better; 1: no averaging", paper="5", least=1
     )
     patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
     threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
-    shard: bool = option(False, "with several processes: keep only a shard of the model in each (FSDP)")
+    shard: bool = option(False, "with several processes: each keeps only a shard of the model (FSDP)")
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,9 @@ class DecodeConfig:
         50, "maximum number of tokens by which a translation exceeds its source", unit="tokens", paper="50"
     )
     max_tokens: int = option(
-        4096, "maximum batch size: source tokens, counted once for each hypothesis", unit="tokens", least=1
+        4096, "maximum batch size in source tokens, each counted once per hypothesis", unit="tokens", least=1
     )
-    shortlist: bool = option(False, "limit the fast engine to target tokens seen with the source tokens in training")
+    shortlist: bool = option(False, "limit CTranslate2 to target tokens seen with the source tokens in training")
 
 
 @dataclass(frozen=True)

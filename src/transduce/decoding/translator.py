@@ -161,7 +161,7 @@ class Translator:
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
-            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one for each source.")
+            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
         if self.tokenizer.has_placeholder_tokens and not masked:
             pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in pairs], [target for _, target in pairs]

@@ -139,7 +139,7 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         raise UserError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
     except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged. Create {folder} again or use another copy.") from None
-    raise UserError(f"{path} has format {version}, this transduce reads {MANIFEST_FORMAT}. Install a newer transduce.")
+    raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:

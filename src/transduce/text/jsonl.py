@@ -79,4 +79,4 @@ def _check_encodable(text: str, place: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
-        raise UserError(f"{place}: half of a surrogate pair, {half}. Write both halves.") from None
+        raise UserError(f"{place}: {half} is only half of a surrogate pair. Write both halves.") from None

@@ -74,7 +74,7 @@ def read_pairs(
         read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))
         return _pairs(files[0], read_parallel(*files), join_lines=True)
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
-        raise UserError("Both sides cannot come from standard input. Give one of them as a file.")
+        raise UserError("Only one side can come from standard input. Give the other side as a file.")
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
     if files and all(suffixes(file)[0] in combinable_suffixes() for file in files):
@@ -86,7 +86,7 @@ def read_pairs(
         )
     for file, form in zip(files, formats, strict=True):
         if form.pairs and not form.plain:
-            raise UserError(f"{file} has the suffix of a bilingual file. Give it alone, or rename it if it is not one.")
+            raise UserError(f"{file} has the suffix of a bilingual file. Give only this file, or rename it.")
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
 
@@ -178,7 +178,7 @@ def _read_aligned(source_file: str, target_file: str, lenient: bool) -> Iterator
             numbers = (line - 1, number_of_lines) if source is None else (number_of_lines, line - 1)
             raise UserError(
                 f"{display_name(source_file)} has {numbers[0]:,} lines and {display_name(target_file)} has "
-                f"{numbers[1]:,}. They must be line-aligned: line i of one is the translation of line i of the other."
+                f"{numbers[1]:,}. Line i of the second file must be the translation of line i of the first file."
             )
         for number, text in enumerate([source or target or "", *more], line):
             yield (text, "", number) if target is None else ("", text, number)

@@ -198,7 +198,7 @@ def _refuse(file: str, error: OSError) -> NoReturn:
         case IsADirectoryError():
             raise UserError(f"{file} is a folder. Name a file in it.") from None
         case PermissionError():
-            raise UserError(f"{file} cannot be read: permission denied. Allow it with `chmod +r`.") from None
+            raise UserError(f"{file} cannot be read: permission denied. Run `chmod +r` on the file.") from None
         case _:
             raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
 
@@ -268,7 +268,7 @@ def _write(output: Path, parts: Iterable[bytes]) -> None:
     except BrokenPipeError:  # the reading process has ended: the command ends with status 141
         raise
     except OSError as error:
-        raise UserError(f"{output} can't be written: {error.strerror or error}; write elsewhere.") from None
+        raise UserError(f"{output} can't be written: {error.strerror or error}; choose another place.") from None
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -25,7 +25,7 @@ def micro_batches(
         raise ValueError(f"there are {len(source)} source lengths and {len(target)} target lengths")
     longest = max(source.max(initial=0), target.max(initial=0))
     if longest > budget:
-        raise ValueError(f"a sentence of {longest} tokens, EOS counted, does not fit a budget of {budget}")
+        raise ValueError(f"a sentence of {longest} tokens (with EOS) does not fit a budget of {budget} tokens")
     random = np.random.default_rng((seed, epoch, block))
     order = random.permutation(len(source))
     order = order[_by_length(source[order], target[order], random)]

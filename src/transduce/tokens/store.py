@@ -159,7 +159,7 @@ def _read_header(folder: Path) -> dict[str, str]:
         raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
     if version != STORE_FORMAT:
         raise UserError(
-            f"{path} has format {version}, this transduce reads format {STORE_FORMAT}. Prepare {folder} again with "
+            f"{path} has format {version}, but this version reads format {STORE_FORMAT}. Prepare {folder} again with "
             "this version, or install the version that wrote it."
         )
     if not is_known:

@@ -97,7 +97,7 @@ class Vocabulary:
         self.processor = open_model(model)
         special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
         if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
-            raise ValueError("it is a SentencePiece model with other special pieces, or without byte pieces")
+            raise ValueError("the file is a SentencePiece model with other special pieces, or without byte pieces")
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
@@ -182,8 +182,8 @@ class Vocabulary:
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     """Open a serialised SentencePiece model; raises ValueError if it is damaged."""
     if not model:
-        raise ValueError("it is empty")
+        raise ValueError("the file is empty")
     try:
         return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
-        raise ValueError("it is not a complete SentencePiece model") from None
+        raise ValueError("the file is not a complete SentencePiece model") from None

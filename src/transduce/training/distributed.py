@@ -65,7 +65,7 @@ class Ranks(NamedTuple):
             return torch.device("cuda")
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
-            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start {gpus} per machine.")
+            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start one for each GPU.")
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
         return device
@@ -142,7 +142,7 @@ def is_first() -> bool:
 def check_single_process(command: str) -> None:
     """Raise UserError if torchrun started several processes of a command that uses only one."""
     if environment_number("WORLD_SIZE", 1) > 1:
-        raise UserError(f"torchrun is for `transduce train` only; start {command} without it.")
+        raise UserError(f"torchrun is for `transduce train` only; start {command} without torchrun.")
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:

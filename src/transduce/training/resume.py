@@ -168,7 +168,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"{prepared.folder} has another vocabulary than {out} was started with; name the same corpus.")
+        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the same corpus.")
     return prepared
 
 

@@ -90,7 +90,7 @@ def lead(
     metrics = model_folder.describe(out).metrics if is_begun and (out / MANIFEST).exists() else {}
     if metrics and "training" not in metrics:
         raise UserError(
-            f"{out} is a model without its training. To continue from it, choose another output folder and give {out} "
+            f"{out} is a model without checkpoints. To continue from it, choose another output folder and give {out} "
             "as the model to start from.",
             option="init",
         )

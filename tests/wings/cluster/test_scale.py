@@ -233,7 +233,7 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
 
     assert "with decode.beam_size 1 instead of 2. Use" in refused(text, "--shard", "1/3", "--beam-size", "2")
     assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
-    assert "differs from that call's input" in refused(other, "--shard", "1/3")
+    assert "differs from that run's input" in refused(other, "--shard", "1/3")
     assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
@@ -407,7 +407,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 
 
 MISTAKES = {
-    "translate MODEL --input TEXT --shard 1/2": "Name with --output where the translations go",
+    "translate MODEL --input TEXT --shard 1/2": "Name the output with --output",
     "translate MODEL --input TEXT --output TEXT --on ray": "is also the input",
     "translate MODEL --input TEXT --output x --on slurm": "slurm is not a Ray cluster. Give ray or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "leave out --shard",
@@ -417,8 +417,8 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
     "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
-    "translate MODEL --input TEXT --output x --workers 2": "--workers is for --on ray",
-    "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers is for --on ray",
+    "translate MODEL --input TEXT --output x --workers 2": "--workers can only be used with --on",
+    "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers can only be used with --on",
     "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",

@@ -606,7 +606,7 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
 def test_two_files_that_are_no_lines_of_text_are_not_written_as_such(suffix):
-    with pytest.raises(UserError, match="whose name ends in"):
+    with pytest.raises(UserError, match="output name that ends in"):
         check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
 
 
@@ -651,8 +651,8 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "mojibake"], "--only is for a corpus"),
-        (["--from", "en"], "--from is for a corpus"),
+        (["--only", "mojibake"], "--only needs a corpus"),
+        (["--from", "en"], "--from needs a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
         (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
         (["corpus.tsv", "--only", "test"], "name its files as data.test"),

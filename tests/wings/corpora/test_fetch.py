@@ -381,7 +381,7 @@ def test_what_does_not_pass_is_told(
     assert "answers 404 Not Found" in refused(capsys, *arguments)
     assert len(site.asked) == 1
     site.faults = [status(500)] * 6
-    assert "answers 500 Internal Server Error, 6 times. Repeat the command later" in refused(capsys, *arguments)
+    assert "answers 500 Internal Server Error (6 tries). Repeat the command later" in refused(capsys, *arguments)
     assert len(site.asked) == 7
     site.faults = [cut(1000), *[cut(0)] * 6]
     assert "ended after 1,000 of" in refused(capsys, *arguments)
@@ -696,8 +696,8 @@ def test_a_collection(
         ("toys:Books:en-fr", "toys has no Books for en-fr"),
         ("toys:Books:en-cs", "is not a catalogue"),
         ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
-        ("toys:en-de", "doesn't say which"),
-        ("toys:../evil:en-de", "doesn't say which"),
+        ("toys:en-de", "doesn't name a corpus and its languages"),
+        ("toys:../evil:en-de", "names no valid corpus"),
         ("toys:Books:en", "not a pair of languages"),
     ):
         assert reason in refused(capsys, "fetch", name, "--out", tmp_path / "no", "--table", file)
@@ -709,7 +709,7 @@ def test_a_collection(
 def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
     for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
-        assert "twice for toy" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
+        assert "In the table, toy takes" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
 
 
 @pytest.mark.parametrize(
@@ -720,7 +720,7 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
         ({"languages": ["en"]}, "must be a list of pairs"),
         ({"languages": ["en-../de"]}, "must be a list of pairs"),
         ({"languages": []}, "must be a list of pairs"),
-        ({"train": None}, "a part is missing"),
+        ({"train": None}, "a table of files is missing"),
         ({"train": [{"member": "x"}]}, "url is missing"),
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
         ({"train": [{"url": "https://["}]}, "begins with https"),
@@ -746,7 +746,7 @@ def test_a_table_with_a_mistake(
 def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'multi30k'?" in refused(capsys, "fetch", "multi30")
     assert "has no en-it; it has en-de" in refused(capsys, "fetch", "multi30k:en-it")
-    assert "which languages" in refused(capsys, "fetch", "tatoeba")
+    assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
     (tmp_path / "table.toml").write_text("a = ")
     assert "is not TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")

@@ -112,7 +112,7 @@ def test_of_two_regions_the_one_that_was_translated_is_read(folder: Path) -> Non
 
 def test_languages_must_be_told(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("en", "a"), ("de", "b")]]))
-    with pytest.raises(UserError, match="Name the two to read"):
+    with pytest.raises(UserError, match="Name the two languages to read"):
         list(read_pairs([file]))
     with pytest.raises(UserError, match=r"no unit in both en and fr\. Units by language: en \(1\), de \(1\)"):
         texts(file, "en", "fr")
@@ -352,7 +352,7 @@ def test_what_never_comes_to_a_unit_does_not_fill_the_memory(name: str, folder: 
     with (folder / name).open("wb") as file:
         file.write(b'<tmx version="1.4"><header/>\n<!-- -->' if name == "a.tmx" else b'<xliff version="1.2"><file>\n')
         file.writelines([b"<!-- %s -->" % (b"x" * 100_000)] * 600)
-    with pytest.raises(UserError, match=":2: more than 50,000,000 bytes without a unit"):
+    with pytest.raises(UserError, match=":2: more than 50,000,000 bytes without a translation unit"):
         texts(str(folder / name))
 
 
@@ -415,7 +415,7 @@ def test_subtitles_are_paired_by_their_times(folder: Path) -> None:
         ("Only here.", ""),
         ("Bye.", "Tschüss."),
     ]
-    with pytest.raises(UserError, match="shown at the same time"):
+    with pytest.raises(UserError, match="appear at the same time"):
         texts([files[0], write(folder, "c.srt", subtitles([(500, 501, "x")]))])
     with pytest.raises(UserError, match="Give two files"):
         texts(files[0])
@@ -462,7 +462,7 @@ def test_prepare_reads_a_memory(folder: Path, capsys: pytest.CaptureFixture[str]
     arguments = ("prepare", "--train", file, "--from", "en", "--to", "de", "--out", folder / "data")
     status, out, said = run(capsys, *arguments, "data.vocab_size=400", "data.holdout=20")
     assert status == 0, said
-    assert "left out, empty: 1" in out and "20 held out" in out
+    assert "left out by the rule empty: 1" in out and "20 held out" in out
     bomb = write(folder, "bomb.tmx", GOOD.replace(DOCTYPE.strip(), BOMB))
     status, _, said = run(capsys, "prepare", "--train", bomb, "--from", "en", "--to", "de", "--out", folder / "x")
     assert status == 2 and ":2: the document type declares" in said and not (folder / "x").exists()

@@ -367,7 +367,7 @@ def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
         experiments.carry_out(table3.experiments(wrong)[:3], [1], tmp_path, minutes=math.inf)
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
     assert experiments.carry_out([table3.experiments(given)[0]], [1], tmp_path, minutes=math.inf)
-    assert "0 of 1 runs are finished, 0 begun." in capfd.readouterr().err
+    assert "0 of 1 runs are finished, 0 have begun." in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("family", table2.COMPARED_FAMILIES)
@@ -424,7 +424,7 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 0 and "d_model=1024" in printed.replace("\n", ""), said
     assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
-    assert status == 2 and "--budget trains models. Give --train" in said
+    assert status == 2 and "With --budget, models are trained. Give --train" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
     assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
     for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):

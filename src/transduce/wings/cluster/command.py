@@ -32,7 +32,7 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
         log("The first of two rounds is complete: the vocabulary is learned. Prepare every shard again.")
         return
     if output == STANDARD_OUTPUT:
-        raise UserError(f"Name with --output the file or folder to merge the shards in {shards} into.")
+        raise UserError(f"With --output, name the file or folder that the shards in {shards} are merged into.")
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
         return
@@ -83,9 +83,9 @@ def translate_in_shards(call: "Call") -> None:
     from transduce.wings.cluster.shards import read_shard
 
     if call.output == STANDARD_OUTPUT:
-        raise UserError("Name with --output where the translations go: a folder with --shard, a file with --on.")
+        raise UserError("Name the output with --output: a folder of shards with --shard, a file with --on.")
     if call.shard and call.on:
-        raise UserError("--on makes all shards itself: leave out --shard.")
+        raise UserError("--on runs all shards: leave out --shard.")
     if call.profile:
         raise UserError("--profile measures one process: leave out --shard and --on.")
     models, glossary = tuple(map(str, call.models)), str(call.glossary or "")

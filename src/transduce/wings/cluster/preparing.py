@@ -69,7 +69,7 @@ def plan_preparation(
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
-            raise UserError("Shards can't share the standard input. Save it to a file, and name the file.")
+            raise UserError("Shards can't share the standard input. Save the input to a file, and name the file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
@@ -175,7 +175,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
         return False
     verify(path)
     if _read_json(path / DONE)["plan"] != plan.key:
-        raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove it.")
+        raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove this shard.")
     return True
 
 

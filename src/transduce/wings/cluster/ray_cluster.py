@@ -52,7 +52,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     With `gpus`, each worker uses one GPU if possible. Raises UserError if Ray is not installed or not reachable.
     """
     if workers is not None and workers < 1:
-        raise UserError(f"{workers} workers are too few. Give 1 or more, or leave the number out for one per core.")
+        raise UserError(f"{workers} workers are too few. Give at least 1, or leave out the number of workers.")
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)

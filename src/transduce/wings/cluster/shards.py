@@ -141,7 +141,7 @@ def agree(
     plan = read_plan(folder)
     for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
         raise UserError(
-            f"{folder} holds shards of another call{difference}. Use the settings of that call, or another folder."
+            f"{folder} holds shards of an earlier run{difference}. Use the settings of that run, or another folder."
         )
     return plan
 
@@ -166,7 +166,7 @@ def check_version(plan: Plan) -> None:
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
-            f"A worker has {PACKAGE} {installed}, the call has {planned}. Install the same version on all machines."
+            f"A worker has {PACKAGE} {installed}, but the plan has {planned}. Install the same version on all machines."
         )
 
 
@@ -194,7 +194,7 @@ def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence
         yield f", with {len(plan.inputs)} input files instead of {len(files)}"
     for input, file in zip(plan.inputs, files, strict=False):
         if not input.is_same(file):
-            yield f": {file} differs from that call's input {input.file}"
+            yield f": {file} differs from that run's input {input.file}"
 
 
 def _status(file: str) -> os.stat_result:

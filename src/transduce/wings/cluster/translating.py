@@ -118,7 +118,7 @@ class ShardTranslator:
 def check_input(input: str) -> None:
     """Raise UserError if the input is not a file, since the process of each shard must read the input."""
     if input in STANDARD_INPUT:
-        raise UserError("Shards can't share the standard input. Save it to a file, and name the file.")
+        raise UserError("Shards can't share the standard input. Save the input to a file, and name the file.")
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
         raise UserError(f"{input} is not a regular file. Save its content to a file, and name that file.")

@@ -96,14 +96,14 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             continue
         check = compare(own, sentences, expected, found)
         log(
-            f"{engine.name}: {check.same} of {check.sentences} sentences are translated as by our own search; "
-            f"on average, our model's score of a translation is {check.worse:.4f} lower"
+            f"{engine.name}: {check.same} of {check.sentences} sentences get the same translation as from torch; "
+            f"the average score of the translations is {check.worse:.4f} lower than with torch"
         )
         if check.worse <= TOLERANCE:
             check = check._replace(compute_type=compute_type)
             break
     else:
-        log("No conversion is accurate enough. Our own search is used.")
+        log("No CTranslate2 conversion is accurate enough, so torch is used.")
         for file in out.iterdir():  # a rejected engine is never loaded
             file.unlink()
     (out / CHECK_FILE).write_text(to_json(check._asdict()), encoding="utf-8")
@@ -114,7 +114,7 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     places = [folder / model_folder.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
     for place in places:
         if is_prepared([str(place)]):
-            log(f"Learning from {place} which target pieces translate a source piece")
+            log(f"Learning from {place} which target pieces translate each source piece")
             return learn(open_prepared(place).mixture, tokenizer.source_size, joint=tokenizer.joint)
     raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 

@@ -55,7 +55,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
-    log("The English and German sentences are generated. No training sentence has the test's combinations of words.")
+    log("The sentences are generated. The test sentences combine words in ways that no training sentence does.")
     text.mkdir(parents=True, exist_ok=True)
     for part, names in files.items():
         _write(names, examples(part))
@@ -68,7 +68,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     _print_table(test["examples"][:MAX_SHOWN_SENTENCES])
     _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in test["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with combinations of words not in training.")
+    print(f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with word combinations unseen in training.")
     print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
     print("Next steps:")
     for purpose, command in next_steps(model):

@@ -32,7 +32,7 @@ def _of_language(language: str, name: str) -> Plurals:
         from babel.messages.plurals import PLURALS
     except ImportError:
         raise UserError(
-            f"{name}: the header has no Plural-Forms. Add them, or install Babel, which has a table of them: "
+            f"{name}: the header has no Plural-Forms. Add this field, or install Babel, which knows the forms: "
             "pip install 'transduce[documents]'."
         ) from None
     try:

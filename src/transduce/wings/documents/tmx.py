@@ -62,7 +62,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
         raise UserError(
-            f"{name} holds texts in several languages. Name the two to read.", option="data.source data.target"
+            f"{name} holds several languages. Name the two languages to read.", option="data.source data.target"
         )
     wanted = language_code(source), language_code(target)
     is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
@@ -117,7 +117,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
         for part in parts:
             raw += part[1:] if raw[-1:].isspace() and part[:1].isspace() else part
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
-        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character.")
+        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character itself.")
     return unescape(raw)
 
 

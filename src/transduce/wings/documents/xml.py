@@ -108,7 +108,7 @@ class UnitReader:
             if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
                 raise UserError(
                     f"{self._name}:{self._expat.CurrentLineNumber}: more than {MAX_BYTES_WITHOUT_UNIT:,} bytes "
-                    "without a unit. Remove them."
+                    "without a translation unit. Remove these bytes."
                 )
         yield from self._parse(b"", last=True)
 

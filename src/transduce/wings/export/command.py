@@ -15,8 +15,8 @@ NOT_COMPARED = "Not compared with the original, since transformers is missing: p
 def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
     """Convert a model to another program's format, and compare its translations with the original's.
 
-    The model and its export translate the held-out text of the training. In float32 the tokens must be identical; in
-    other number types BLEU must not fall. If the comparison fails, nothing is written.
+    The model and its export translate the text that was held out from training. In float32 the tokens must be
+    identical; with other number types BLEU must not fall. If the comparison fails, nothing is written.
 
     Args:
         model: A model folder.
@@ -41,16 +41,16 @@ def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float3
 def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()) -> None:
     """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
 
-    The model folder can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is
-    installed, the original and the new model translate the same sentences; if their tokens differ, nothing is written.
+    The new model can translate and can be fine-tuned (`transduce train --init`) or exported. If transformers is
+    installed, the original and the folder translate the same sentences; if their tokens differ, nothing is written.
 
     Args:
         folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.
         out: The model folder to write.
-        source: Language code of the source; by default, the code that the files in FOLDER name.
-        target: Language code of the target; by default, the code that the files in FOLDER name.
-        valid: Text to translate for the comparison: two text files or one bilingual file. By default, short
-            German sentences if the model translates from German, otherwise short English sentences.
+        source: Language code of the source; by default as named in FOLDER.
+        target: Language code of the target; by default as named in FOLDER.
+        valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
+            sentences if the model translates from German, otherwise short English sentences.
     """
     from transduce.wings.export.importing import import_model as run  # torch: too slow for --help
 

@@ -25,7 +25,7 @@ class ImportedVocabulary(Vocabulary):
         self.size = len(pieces)
         self._ids = {piece: token for token, piece in enumerate(pieces)}
         if self.size <= UNK or len(self._ids) < self.size:
-            raise ValueError("its list of pieces is too short or has a piece twice")
+            raise ValueError("the list of pieces is too short or has a piece twice")
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of texts. Unknown pieces become UNK, a language code is one piece, a lone surrogate becomes "?"."""

@@ -174,7 +174,7 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
     expected = 1, len(embedding)
     bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(expected))
     if bias.shape != expected:
-        raise UserError(f"{file}: {marian.OUTPUT_BIAS} is {tuple(bias.shape)}, not {expected}.")
+        raise UserError(f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {expected}.")
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
         if target.rows[first] == target.rows[second]:  # one Marian piece became two of ours: allow only the second
@@ -189,7 +189,7 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
         raise UserError(f"{file}: the weight {name} is missing; use another copy.")
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
     for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
-        raise UserError(f"{file}: the weight {name} has no counterpart in our model; the model can't be imported.")
+        raise UserError(f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported.")
     expected = {name: (*theirs[name].shape[:1], width) for name in sorted(tables & theirs.keys())}
     for name, shape in {**shapes, **expected}.items():
         if theirs[name].shape != shape:

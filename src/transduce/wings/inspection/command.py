@@ -28,7 +28,7 @@ def attention(
 ) -> None:
     """Show how a model translates a sentence: the attention of every layer and head, and the beam search.
 
-    The output is a self-contained HTML page, or a picture of the attention maps for a paper.
+    The output is a self-contained HTML page, or a picture of the attention maps.
 
     Args:
         model: A model folder.
@@ -36,10 +36,10 @@ def attention(
         out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
         beam_size: Number of hypotheses that the search keeps; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        use: The attention that a picture shows: source (cross-attention), or encoder or decoder (self-attention).
-        layer: The layer that a picture shows, counted from 1; 0: all layers.
-        head: The head that a picture shows, counted from 1; 0: all heads.
-        mean: Draw a single map in the picture: the mean over the chosen layers and heads.
+        use: Which attention a picture shows. source: cross-attention; encoder or decoder: self-attention.
+        layer: The layer in a picture, counted from 1; 0: all layers.
+        head: The head in a picture, counted from 1; 0: all heads.
+        mean: Draw one attention map: the mean over the chosen layers and heads.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}

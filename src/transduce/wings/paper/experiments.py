@@ -120,9 +120,9 @@ def carry_out(
     ]
     for *_, out, record, done in runs:
         if done and record is None:
-            raise UserError(f"{out} holds a model without {RECORD}, so it is not a run of a table. Move it away.")
+            raise UserError(f"{out} holds a model without {RECORD}, so this command did not train it. Move it away.")
     states = [(record is not None, done) for *_, record, done in runs]
-    log(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} begun.")
+    log(f"{states.count((True, True))} of {len(runs)} runs are finished, {states.count((True, False))} have begun.")
     for experiment, seed, out, record, done in runs:
         if done or experiment.name in unstartable:
             continue

@@ -40,7 +40,7 @@ def moses_tokenizer(language: str) -> Any:
     Raises UserError if the language is not one of LANGUAGES, or if sacremoses is not installed.
     """
     if language not in LANGUAGES:
-        raise UserError(f"The paper has BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
+        raise UserError(f"The paper reports BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
     try:
         from sacremoses import MosesTokenizer
     except ImportError:

@@ -36,31 +36,31 @@ def reproduce(
 ) -> None:
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
-    With --budget, table2, table3 and parsing train models; without it, they only show the results of finished
-    trainings. Repeat the command to continue an interrupted training and start further trainings. For parsing (table
-    4), give as many .mrg files after --valid, and after --test if used, as after --train. Parsers are trained on the
+    With --budget, table2, table3 and parsing train models; otherwise they only show the finished models. Repeat the
+    command to continue an interrupted training and to start the next. parsing (table 4) takes .mrg files: for each file
+    after --train, one file after --valid and, if --test is given, one file after --test. Parsers are trained on the
     phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:
-        what: The table to compute, or the word "figures" to draw the figures of the paper.
-        out: The folder for the trainings, the tables (.md and .json) and the pictures.
-        train: The training corpus, as for `transduce train`; for parsing, .mrg files.
+        what: The table to compute, or figures.
+        out: The folder for the training runs, the tables (.md and .json) and the pictures.
+        train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files.
         valid: The validation files.
-        test: The files on which finished models are scored.
+        test: The test files on which finished models are scored.
         source: Language code of the source.
         target: Language code of the target.
-        seeds: Number of trainings for each row; each training has another random seed.
+        seeds: Number of models to train for each row of the table, with different random seeds.
         budget: Minutes of training in this run of the command; 0: no training.
         model: If WHAT is figures, also draw this model's attention: all heads of self-attention and cross-attention.
         text: With --model, a sentence to translate; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if seeds < 1 or not 0 <= budget < math.inf:
-        raise UserError("--seeds must be at least 1, and --budget a number of minutes, 0 or more.")
+        raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
     if what in ("table1", "figures") and (options or budget):
         raise UserError(f"{what} trains no models. Leave out the corpus, --budget and section.key=value.")
     if what != "figures" and (model or text):
-        raise UserError("--model and --text are for figures.")
+        raise UserError("--model and --text can only be used with figures.")
     if (model is None) != (not text):
         raise UserError("--model and --text go together: give a model, and sentences whose attention is drawn.")
     try:
@@ -86,7 +86,7 @@ def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget:
         return table1.table(out)
     module = {"table2": table2, "table3": table3, "parsing": table4}[what]
     if budget and module != table4 and not (options.get("data.corpora") and options.get("data.test")):
-        raise UserError("--budget trains models. Give --train and --test, too.")
+        raise UserError("With --budget, models are trained. Give --train and --test, too.")
     planned = table4.experiments(options, out / "trees") if module == table4 else module.experiments(options)
     if budget:
         carry_out(planned, range(1, seeds + 1), out, budget)

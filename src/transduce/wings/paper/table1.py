@@ -120,10 +120,10 @@ def table(folder: Path) -> Table:
     """Measure table 1, which takes some minutes, and draw table1.png in `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
-        log(f"Measuring {name}, n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
+        log(f"Measuring {name} for sequence lengths n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
     for d in CROSSING_WIDTHS:
-        log(f"Measuring the length at which self-attention becomes slower than recurrence, d = {d:,}")
+        log(f"Measuring the length at which self-attention becomes slower than recurrence, for width d = {d:,}")
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []

@@ -38,7 +38,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Each training file needs its own validation file, and its own test file if any, in the same order.",
+            "Give one validation file for each training file, in the same order, and as many test files, or none.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
@@ -48,7 +48,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     names = [Path(file).name.split(".")[0] for file in corpora]
     for name, count in Counter(names).items():
         if count > 1:
-            raise UserError(f"{count} training files are named '{name}', but runs are named after files. Rename one.")
+            raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
     folder.mkdir(parents=True, exist_ok=True)
     others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     book = _phrasebook(folder)

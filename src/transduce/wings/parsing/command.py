@@ -41,7 +41,7 @@ def parse(
 ) -> None:
     """Parse sentences, one per line, into constituency trees; blank lines stay blank.
 
-    Words and punctuation marks must be separated by spaces, as in treebanks. All trees in the output are well-formed.
+    Words and punctuation marks must be separated by spaces, as in treebanks. All output trees are well-formed.
 
     Args:
         model: The folder of a model that was trained on trees (.mrg).
@@ -136,6 +136,6 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
             print(f"tree {number}: {row.reason}")
     if measured:
         agreed = _shown(measured.agreed.all.figures["F1"])
-        print(f"F1 with the punctuation tags of the gold trees, which excludes no parse: {agreed}.")
+        print(f"F1 with the gold trees' punctuation tags, so that EVALB excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
-        print(f"The constraint to trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")
+        print(f"Requiring well-formed trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

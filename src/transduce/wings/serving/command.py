@@ -35,15 +35,15 @@ def serve(
 
     Args:
         models: Model folders, each for a different language pair.
-        host: The address to listen on. 0.0.0.0 means all addresses of this machine, and requires --keys or --insecure.
+        host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
         port: The port to listen on; 0: any free port.
         keys: A file of API keys; every request must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Listen without --keys on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
-        engine: The engine, as for `transduce translate`.
+        engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
-        limit: Change a limit: limits.NAME=NUMBER, with a NAME that --show-limits prints. May be repeated.
+        limit: Change a limit that --show-limits prints, as limits.NAME=NUMBER. May be repeated.
     """
     try:
         from transduce.wings.serving import network
@@ -61,7 +61,7 @@ def serve(
         return
     if new_key:
         if keys is None:
-            raise UserError("--new-key needs --keys FILE, the file to add the hash of the key to.")
+            raise UserError("--new-key adds a hash to the file of --keys. Give --keys FILE, too.")
         print(add_key(keys, new_key))
         return
     if not models:

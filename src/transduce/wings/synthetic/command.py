@@ -27,19 +27,19 @@ def distill(
 ) -> None:
     """Prepare a corpus to train a smaller model, the student, on translations by MODEL, the teacher.
 
-    `transduce train --train OUT` trains the student, with the teacher's vocabulary. Targets of the validation set stay
-    unchanged. Repeat the command to resume an interrupted distillation.
+    `transduce train --train OUT` trains the student, with the teacher's vocabulary. The validation set keeps its
+    original translations. Repeat the command to resume an interrupted distillation.
 
     Args:
         model: The model folder of the teacher.
         out: The folder to write.
-        train: The corpus, as for `transduce prepare`.
+        train: The corpus, in any form that `transduce prepare` accepts.
         valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
-        source: Language code of the source; by default the source language of the teacher.
-        target: Language code of the target; by default the target language of the teacher.
+        source: Language code of the source; by default the teacher's source language.
+        target: Language code of the target; by default the teacher's target language.
         ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.
-        keep_original: Keep each original pair in addition to the pair with the teacher's translation.
-        engine: The engine, as for `transduce translate`.
+        keep_original: Keep each original pair beside the pair with the teacher's translation.
+        engine: The engine; `transduce translate --help` describes the choices.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import model_folder

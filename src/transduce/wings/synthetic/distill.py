@@ -120,5 +120,5 @@ def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
         return iter(())
     events = read_events(path)
     if not call.items() <= next(events, call).items():
-        raise UserError(f"{path} was written with another model, engine or options. Use those, or remove the file.")
+        raise UserError(f"{path} was made with another model, engine or options. Use them again, or remove the file.")
     return events

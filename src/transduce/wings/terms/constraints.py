@@ -95,7 +95,7 @@ class ConstraintSelector:
         # For each sentence, the progress of its open hypotheses, by their tokens.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
         if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
-            raise ValueError("the constraints of a sentence are longer than its limit")
+            raise ValueError("a sentence's constraints have more tokens than its limit allows")
 
     @property
     def beam_size(self) -> int:

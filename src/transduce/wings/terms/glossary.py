@@ -39,7 +39,7 @@ def read_glossary(file: str) -> list[Term]:
     terms = []
     for source, target, origin in read_pairs([file]):
         if bool(source.strip()) != bool(target.strip()):
-            raise UserError(f"{origin.file}:{origin.line}: expected a source and a translation.")
+            raise UserError(f"{origin.file}:{origin.line}: expected a source term and its translation.")
         if source.strip():
             terms.append(Term(source, target))
     return terms

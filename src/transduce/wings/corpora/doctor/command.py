@@ -35,17 +35,17 @@ def doctor(
     file with the manifest, and exits with status 1 if a file is damaged. In a corpus, the doctor finds faulty pairs.
 
     Args:
-        what: What to check: a model folder, an export, a prepared corpus, or a corpus (two line-aligned text files,
-            bilingual files or a folder of bilingual files).
-        source: Language code of the source, such as en; by default identified from the text; required for .tmx files.
-        target: Language code of the target, such as de; by default identified from the text; required for .tmx files.
-        test: A test set; the doctor reports sentences of the corpus that also occur in the test set.
+        what: A model folder, an export or a prepared corpus; or a corpus: two line-aligned text files, bilingual files
+            or a folder of them.
+        source: Language code of the source, such as en; by default identified from the text. Needed for a .tmx file.
+        target: Language code of the target, such as de; by default identified from the text. Needed for a .tmx file.
+        test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
         vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
-        only: Names of the rules to check; all other rules are skipped.
-        without: Names of the rules to skip.
+        only: Names of the only rules to check.
+        without: Names of rules not to check; all other rules are checked.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: The files for the corpus without its faulty pairs: as many files as the corpus has, in the same format.
+        fix: Write the corpus without its faulty pairs to these files: as many as the corpus has, in the same format.
             The removed pairs and the rules that they broke go to FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
@@ -61,7 +61,7 @@ def doctor(
     for_corpus: dict[str, object] = {"from": source, "to": target, "test": test, "vocabulary": vocabulary, "only": only}
     for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}
     if option := next((name for name, value in for_corpus.items() if value), ""):
-        raise UserError(f"--{option} is for a corpus. Name the files of the corpus.")
+        raise UserError(f"--{option} needs a corpus. Name the files of the corpus.")
     from transduce.wings.corpora.doctor.folder import folder_facts
 
     facts = list(folder_facts(Path(what[0])) if what else machine_facts(Path.cwd()))

@@ -65,7 +65,7 @@ def _torch() -> Iterator[Fact]:
         mend = "install the build of torch for your driver (see nvidia-smi): https://pytorch.org/get-started/locally/"
         yield Fact("GPU", "lacking", f"this machine has a GPU, but torch can't use it: torch {why}", mend)
     else:
-        yield Fact("GPU", "good", "none; small models train on the CPU")
+        yield Fact("GPU", "good", "no GPU; small models can be trained on the CPU")
 
 
 def _memory_bytes() -> int:

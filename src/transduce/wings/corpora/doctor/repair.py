@@ -23,10 +23,10 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
         return
     if are_line_aligned(files):
         if len(outputs) != 2:
-            raise UserError("The corpus is two files. Name two files, or one whose name ends in .jsonl.", option="fix")
+            raise UserError("For a corpus of two files, name two outputs, or one that ends in .jsonl.", option="fix")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
         wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
-        raise UserError(f"Name one file whose name ends in {wanted}.", option="fix")
+        raise UserError(f"The repaired corpus is one file: give an output name that ends in {wanted}.", option="fix")
 
 
 class RepairedCorpus:

@@ -68,7 +68,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
         member = _plain(stream, path)  # the variable keeps the stream open: without a reference, it would be closed
         yield name, member
     if missing:
-        raise UserError(f"{path} doesn't hold {', '.join(sorted(missing))}; is the table out of date?")
+        raise UserError(f"{path} doesn't hold {', '.join(sorted(missing))}; is the table of corpora out of date?")
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ def fetch(
 ) -> None:
     """Download a known corpus as aligned text files.
 
-    Without a name, the command lists the known corpora; without --out, the addresses that it would download from.
+    Without a name, the command lists the known corpora. Without --out, the command shows the planned downloads.
     Repeat the command to resume an interrupted download. Proxies are taken from the environment, such as HTTPS_PROXY.
 
     Args:
@@ -35,7 +35,7 @@ def fetch(
         out: The folder to write.
         downloads: A folder in which downloaded files are kept for reuse. By default, files are downloaded to
             OUT.downloads, which is removed when OUT is complete.
-        table: A TOML file that describes your own corpora, instead of transduce's list (docs/guides/corpora.md).
+        table: A TOML file that describes your own corpora and replaces transduce's list (docs/guides/corpora.md).
     """
     entries = _entries(table)
     if name is None:

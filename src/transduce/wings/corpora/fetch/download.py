@@ -85,7 +85,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
                 reason = " ".join(f"the server answers {error.code} {error.reason}".split())
                 seconds = error.headers.get("Retry-After", "") if error.headers else ""
             if error.code not in TRANSIENT_STATUSES:
-                raise UserError(f"{url} can't be fetched: {reason}; is the table out of date?") from None
+                raise UserError(f"{url} can't be fetched: {reason}; is the table of corpora out of date?") from None
             wait = float(seconds) if seconds.isdecimal() else 0.0
         except (ValueError, http.client.InvalidURL) as error:  # this address is invalid, or one that it redirects to
             raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
@@ -97,7 +97,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
             reason = silent or str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
         failures = 0 if progress() > before else failures + 1
         if failures >= MAX_FAILURES:
-            raise UserError(f"{url} can't be fetched: {reason}, {failures} times. Repeat the command later to resume.")
+            raise UserError(f"{url} can't be fetched: {reason} ({failures} tries). Repeat the command later to resume.")
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
         time.sleep(wait)

@@ -128,14 +128,14 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     if not rest and entry.pairs:
         languages = entry.pairs[0]
     elif len(rest) != 1:
-        raise UserError(f"'{text}' doesn't say which languages. Write, for example, {entry.example}.")
+        raise UserError(f"'{text}' doesn't name a corpus and its languages. Write, for example, {entry.example}.")
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
     if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
-        raise UserError(f"'{text}' doesn't say which corpus of {name}. Write, for example, {entry.example}.")
+        raise UserError(f"'{text}' names no valid corpus of {name}. Write, for example, {entry.example}.")
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
 
@@ -153,7 +153,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
-            raise UserError(f"The table takes {side.member or 'all'} of {side.download.url} twice for {entry.name}.")
+            raise UserError(f"In the table, {entry.name} takes {side.member or 'all'} of {side.download.url} twice.")
         used.add(side.member)
     title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
@@ -196,7 +196,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     facts = {key: value for key, value in content.items() if key not in splits}
     _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
-        raise UserError(f"{where}: a part is missing. Add [[{name}.train]].")
+        raise UserError(f"{where}: a table of files is missing. Add [[{name}.train]].")
     for split, parts in splits.items():
         if not SPLIT_NAME.fullmatch(split):
             raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")

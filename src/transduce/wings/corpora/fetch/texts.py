@@ -83,7 +83,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
             yield block[:end].replace(b"\r\n", b"\n")
         rest = block[end:]
         if len(rest) > MAX_SENTENCE_BYTES:
-            raise UserError(f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes. Is its format right?")
+            raise UserError(f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes. Is the table correct?")
     if rest:
         yield (rest.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
 
