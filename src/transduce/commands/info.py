@@ -23,7 +23,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
 
     Args:
         model: A model folder.
-        json: Print a JSON object, with every option.
+        json: Print a JSON object that contains all options of the model.
     """
     from transduce.model_folder import describe  # numpy: too slow for --help
 

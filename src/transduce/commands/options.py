@@ -16,7 +16,7 @@ Assignments = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
-        help="Set an option that `transduce options` lists, as section.key=value. `--set` itself may be left out.",
+        help="Set an option, as section.key=value; for a list, run `transduce options`. The word --set may be omitted.",
         n_tokens=1,
     ),
 ]
