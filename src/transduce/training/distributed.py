@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, some weights may lack gradients."""
+    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:
