@@ -34,7 +34,7 @@ class Cleaning:
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` left-out pairs; `origins` needs only the first LINES_KEPT of their origins."""
+        """Record `number` left-out pairs; only the origins of the first LINES_KEPT pairs are needed in `origins`."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]

@@ -98,7 +98,7 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format that a file's suffix names, ignoring .gz and the like; a format without readers if it is unknown."""
+    """The format of a file by its suffix, ignoring .gz and the like; for unknown suffixes, a format without readers."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 

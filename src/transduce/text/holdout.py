@@ -75,7 +75,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     """The component of each pair, identified by the lowest number of a sentence in the component.
 
     As in union-find, every sentence points to itself or to a linked sentence with a lower number. Two steps alternate
-    until nothing changes: join the sentences that a pair's two sentences point to, for every pair; shorten all paths.
+    until nothing changes: for each pair, join the sentences that its two sentences point to; then shorten all paths.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)

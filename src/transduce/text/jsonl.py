@@ -16,10 +16,10 @@ JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a num
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
-    """Read two texts from every object; their keys are the language codes, "source" and "target", or "src" and "tgt".
+    """Read the texts under two keys of every object: the language codes, "source" and "target", or "src" and "tgt".
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError for any other line. With `lenient`, half of a surrogate pair is read as U+FFFD.
+    Raises UserError if a non-blank line lacks these texts. With `lenient`, half of a surrogate pair is read as U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):
@@ -40,7 +40,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(line: str, target: str, languages: tuple[str, str]) -> str:
-    """The line of a JSONL file with its target replaced."""
+    """A line of a JSONL file with the line's target replaced by `target`."""
     outer = json.loads(line)
     record = _pair_object(outer, "")
     record[_pair_keys(record, languages, "")[1]] = target

@@ -61,8 +61,8 @@ def read_pairs(
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
     pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
-    text files is a pair, even a blank line. From documents, only translated texts are read; their line breaks become
-    spaces. A byte order mark at the start of a file is ignored.
+    text files is a pair, even a blank line. From documents, only translated texts are read; line breaks in these
+    texts become spaces. A byte order mark at the start of a file is ignored.
 
     With `lenient`, text that is not UTF-8 (see `encoding_errors`) is read, too, except from XML and parallel documents,
     and one of two text files may be up to 20 lines shorter than the other: its missing texts are read as empty.

@@ -142,7 +142,7 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
     """Returns whether every line ends in a carriage return, and an iterator over all blocks.
 
-    If all lines of the first block do so, later lines are checked in advance: a file is read twice, a pipe is stored.
+    If the first block's lines end in CR, later lines are checked in advance: a file is read twice, a pipe is stored.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):

@@ -1,6 +1,6 @@
 """The cleaning rules: the names of all rules, and the checks that apply to every corpus.
 
-`preparation` finds repetitions, since they concern several pairs. `wings/rules` checks the rules that read the texts.
+`preparation` finds repetitions, since they concern several pairs. `wings/rules` applies the other rules in OTHERS.
 """
 
 import difflib
@@ -57,8 +57,8 @@ class Rules(NamedTuple):
     """Which optional rules apply. Pairs with a blank side or a line break are always left out.
 
     A pair breaks `max_ratio` (0: no limit) if longer > max_ratio * shorter + 10, where longer and shorter are the
-    lengths of its sides in characters, without surrounding white space. `deduplicate` keeps the first of equal pairs.
-    `others` are further rules, from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
+    lengths of its sides in characters, without surrounding white space. `deduplicate` keeps only the first of equal
+    pairs. `others` names rules from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
     """
 
     max_ratio: float
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, as bits; `shifts` is the batch's result of `find_shifts`, if known."""
+        """The rules that each pair breaks, as bits; `shifts` is the result of `find_shifts` for the batch, if known."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)

@@ -29,7 +29,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(text: str, target: str) -> str:
-    """The line of a TSV file with its target replaced."""
+    """A line of a TSV file with the line's target replaced by `target`."""
     source, _, rest = text.partition("\t")
     _, tab, more = rest.partition("\t")
     return f"{source}\t{target}{tab}{more}"

@@ -18,7 +18,7 @@ def micro_batches(
     """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
 
     Batches come in random order and are redrawn every epoch. All batches but one are as full as the budget allows.
-    `block` is the block's number if the epoch has several. Raises ValueError if a single sentence exceeds the budget.
+    `block` is the block's number if the epoch has several blocks. Raises ValueError if a sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding in the cells of `batches` (lengths of sources and of targets); 0 if there are no cells."""
+    """The share of padding in the cells of `batches`, pairs of source and target lengths; 0 if there are no cells."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -51,7 +51,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
     The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
-    is the difference between the sides, rising among sentences of one length and falling among those of the next.
+    is the difference between the sides, ascending for even and descending for odd first keys, or the reverse.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.

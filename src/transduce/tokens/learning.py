@@ -83,7 +83,7 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
 
 
 def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
-    """The most frequent characters, except those in `without`: enough for CHARACTER_COVERAGE, but at most `limit`."""
+    """The most frequent characters not in `without`: as many as CHARACTER_COVERAGE requires, but at most `limit`."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)

@@ -49,7 +49,7 @@ class Encoded(NamedTuple):
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
-    """Write all pairs, in order and atomically, into `folder`; raises UserError if it exists or the disk is full."""
+    """Write all pairs in order into `folder`, atomically; raises UserError if `folder` exists or the disk is full."""
     with write_folder(folder) as aside, ExitStack() as files:
         source, target = (_ColumnWriter(aside / name, files) for name in ("source", "target"))
         origins = _OriginWriter(aside, files)

@@ -1,6 +1,6 @@
 """Converts text to ids and back without loss: decode(encode(text)) == text for every line of text.
 
-It uses SentencePiece (BPE or unigram), with a joint vocabulary or one vocabulary per side. Characters without a piece
+SentencePiece (BPE or unigram) provides a joint vocabulary or one vocabulary per side. Characters without a piece
 are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which batches add.
 """
 
@@ -42,7 +42,7 @@ class Tokenizer:
         """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
 
         If `symbols` is true, the target pieces are exactly the words of the targets, which are linearised trees. The
-        characters in `placeholder_tokens` always are separate pieces. The texts are iterated over several times; the
+        characters in `placeholder_tokens` are always separate pieces. The texts are iterated over several times; the
         same texts give identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
         """
         if symbols:
@@ -123,7 +123,7 @@ class Tokenizer:
 
     @property
     def is_imported(self) -> bool:
-        """Whether the vocabulary was imported, with ids that are not those of its SentencePiece models."""
+        """Whether the vocabulary was imported, with ids that differ from the ids in its SentencePiece models."""
         return self.target.listed is not None
 
     @property

@@ -29,7 +29,7 @@ class Rows(NamedTuple):
         return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """The rows at the indices `places`, in that order."""
+        """The rows at the indices `places`, in the order of `places`."""
         lengths = self.lengths[places]
         starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
         return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)

@@ -39,7 +39,7 @@ class Slot:
 
 
 class Ranks(NamedTuple):
-    """The rank of this process among those of a training, and communication between the ranks."""
+    """The rank of this process in a training, and communication between the ranks."""
 
     rank: int = 0
     world: int = 1
@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """With several ranks, wrap the model in DDP, or in FSDP2 if `shard`. If `sparse`, weights may lack gradients."""
+    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, weights may lack gradients."""
     if ranks.world == 1:
         return model
     if shard:

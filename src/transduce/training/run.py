@@ -56,10 +56,10 @@ def train(
     """Train a model into `out`, or resume the training in it.
 
     `options` maps dotted names to values, or is a `Settings`; other options are chosen by the size of the corpus.
-    `init` is a model folder to continue from, with its tokenizer and shape; if `keep_optimizer`, with its newest
-    checkpoint and optimizer state. `stop` is called before every update and returns True to save and stop. `fit` is
-    called at the first start with the measured seconds per update; it returns values for options that the user did not
-    set. Raises UserError for invalid options, files or folders.
+    `init` is a model folder to continue from, with its tokenizer and shape. If `keep_optimizer` is true, the training
+    starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update and
+    returns True to save and stop. `fit` is called at the first start with the measured seconds per update; it returns
+    values for options that the user did not set. Raises UserError for invalid options, files or folders.
     """
     keep_memory()
     keep_few_kernels()
@@ -139,7 +139,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training; None if its limit was raised; raises UserError if other options changed."""
+    """The result of a finished training, or None if its limit was raised; raises UserError if other options changed."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))

@@ -66,9 +66,9 @@ def update(
     """Make an update from several micro-batches as if they were one batch.
 
     With several ranks, `batches` are the micro-batches of this rank, `slots` their places in the update, and `total` is
-    the number of target tokens in the micro-batches of all ranks. The gradient is that of the summed loss divided by
-    `total`. Dropout depends only on the seed, the step and the index of the micro-batch, so an update is the same after
-    a restart and on any number of ranks.
+    the number of target tokens in the micro-batches of all ranks. The gradient is computed from the summed loss divided
+    by `total`. Dropout depends only on the seed, the step and the index of the micro-batch, so an update is the same
+    after a restart and on any number of ranks.
     """
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)

@@ -45,8 +45,8 @@ def prepare_on_ray(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`; the files are those of `prepare`, except for the recorded time.
 
-    `address` is that of a cluster, or "" for this machine. Raises UserError if preparing fails, if Ray is not
-    installed, or if the folder of the shards belongs to another call.
+    `address` is a cluster's address, or "" for this machine. Raises UserError if preparing fails, if Ray is not
+    installed, or if the folder of the shards was created by a call with other arguments.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -64,7 +64,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Process the shards that a round still lacks; raises UserError if `do` raises it or a shard fails every time."""
+    """Process the missing shards of a round; raises UserError if `do` raises one or all attempts at a shard fail."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -76,8 +76,8 @@ def translate_on_ray(
 ) -> Joined:
     """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
-    `address` is that of a cluster, or "" for this machine. If `shards` is 0, the number of shards is automatic. Raises
-    UserError if translating fails, if Ray is not installed, or if the folder of the shards belongs to another call.
+    `address` is a cluster's address, or "" for this machine. If `shards` is 0, the number of shards is automatic.
+    Raises UserError if translating fails, Ray is not installed, or a call with other arguments made the shards' folder.
     """
     folder = _shards_of(output)
     check_input(input)

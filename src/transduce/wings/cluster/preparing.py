@@ -5,7 +5,7 @@
                                         parts-00003-of-00016-0: which pairs of the shard are kept, for corpus 0
               encoded-00003-of-00016/   second round of a shard: token ids, and the file and line of each pair
 
-The merged files have the same bytes as those that one process writes, except for the recorded time.
+The merged files are byte-identical to the files that one process writes, except for the recorded time.
 """
 
 import dataclasses
@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read or write the plan for preparing a corpus in shards; raises UserError if another call made the plan.
+    """Read or write the plan for preparing a corpus in shards; raises UserError if a different plan exists.
 
-    If `vocab_size` is 0, the corpus size decides. Shards begin at multiples of `unit`, since rules need whole chunks.
+    If `vocab_size` is 0, the corpus size determines it. Shards begin at multiples of `unit`: rules need whole chunks.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Merge all shards into the new folder `out`; the UserError for missing or damaged shards names them."""
+    """Merge all shards into the new folder `out`; the UserError for missing or damaged shards names these shards."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])

@@ -84,7 +84,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The call whose shards are in a folder, and how its input is divided."""
+    """The call that the shards in a folder belong to, and how the call's input is divided."""
 
     kind: str  # the command
     shards: int
@@ -122,10 +122,10 @@ def agree(
     shards: NumShards,
     unit: Callable[[int, int], int],
 ) -> Plan:
-    """Read the plan of a folder, or write it if the folder is new; `measure` returns the lengths for a new plan.
+    """Read a folder's plan, or write it if the folder is new; `measure` counts the lines or pairs of each input.
 
     `unit` computes the plan's unit from the total length and the number of shards. Raises UserError if the folder
-    has the plan of another call, or contains other files.
+    has the plan of a call with other arguments, or contains other files.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()

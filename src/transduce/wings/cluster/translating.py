@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read or write the plan for translating a file in shards; raises UserError if another call made the plan."""
+    """Read or write the plan for translating a file in shards; raises UserError if a different plan exists."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The plan's unit, in lines: CHUNK_LINES, for the same batches as in one process, or 1 in a short file."""
+    """The plan's unit, in lines: CHUNK_LINES, so that batches are as in one process, or 1 if the file is short."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
