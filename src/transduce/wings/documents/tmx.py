@@ -123,7 +123,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """For each wanted language, a unit's nearest code, each code used once; None if a wanted language is missing.
+    """A unit's nearest code for each wanted language, without using a code twice; None if a wanted language is missing.
 
     Among equally near codes, the unit's original language comes first, then the order of the codes in the unit.
     """

@@ -35,7 +35,7 @@ VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.in
 
 
 class Verdict(NamedTuple):
-    """The decision about a pair: a pair with rule 0 is kept, every other pair is removed."""
+    """The decision about a pair: the pair is kept if `rule` is 0, and removed otherwise."""
 
     rule: int  # 0, or the position of the broken rule in MEANINGS, counted from 1
     repaired: bool  # kept after it was realigned or decoded as Windows-1252
@@ -253,5 +253,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """The quantiles of text lengths at the given shares; `counts[n]` is the number of texts of length n."""
+    """The text lengths at the quantiles `shares`; `counts[n]` is the number of texts of length n."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]
