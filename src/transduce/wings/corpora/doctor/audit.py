@@ -110,7 +110,7 @@ class Audit:
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     """Audit a corpus; languages that the rules don't name are identified from the first pairs.
 
-    If reading fails, the pairs already read are audited, and `stopped` of the result holds the reason. Raises UserError
+    If reading fails, the pairs already read are audited, and the result's `stopped` holds the reason. Raises UserError
     if no pair can be read, and in the same cases as `Checker`.
     """
     stopped: list[str] = []
