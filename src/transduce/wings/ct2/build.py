@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build and open an engine, which a read-only cache does not keep; raises UserError or OSError on failure."""
+    """Build and open an engine, which is not kept if the cache is read-only; raises UserError or OSError on failure."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open

@@ -24,14 +24,14 @@ Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """The target pieces that a search may use: `common`, and for each piece of its source the entry in `pieces`."""
+    """The target pieces that a search may use: `common`, and the entry in `pieces` for each piece of the source."""
 
     common: list[int]
     pieces: list[list[int]]  # target pieces by source piece
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """Learn a shortlist from a sample of pairs; if `joint`, pieces may be copied. Raises UserError without pairs."""
+    """Learn a shortlist from sampled pairs; if `joint`, pieces may be copied. Raises UserError if there is no pair."""
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
@@ -60,7 +60,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Yield pairs from random blocks of the corpus; skip a pair if earlier pairs have enough of its source pieces."""
+    """Yield pairs from random blocks of the corpus; skip pairs whose source pieces were all seen often enough."""
     seen, meetings = np.zeros(source_size, np.int64), 0
     blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
         : MAX_READ_PAIRS // READ_BLOCK_PAIRS
@@ -82,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """Every source token with every target token of its pair, and the target token's running number: three columns."""
+    """Three columns: every source token with every target token of its pair, and the target token's running number."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

@@ -138,7 +138,7 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """The characters of a file, and its codec by its byte order mark, else by the declared encoding, else UTF-8.
+    """The characters of a file, and its codec: from the byte order mark, else from the declared encoding, else UTF-8.
 
     Encoding the characters reproduces the file. Raises UserError with the line and value of an undecodable byte.
     """
@@ -178,7 +178,7 @@ def decode_pieces(
     """Decode a file that arrives in pieces of bytes.
 
     `declared` returns the encoding that the first `beginning_bytes` of the file declare. If `lenient`, undecodable
-    bytes become lone surrogates (see `encoding_errors`); otherwise UserError is raised and names their line.
+    bytes become lone surrogates (see `encoding_errors`); otherwise a UserError with their line is raised.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:

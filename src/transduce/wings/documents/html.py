@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; as in browsers, Windows-1252 replaces ISO-8859-1 and ASCII if it decodes the page."""
+    """The declared encoding; as in browsers, a page in ISO-8859-1 or ASCII is read as Windows-1252 if possible."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute's value; quote it unless `quote`, the character before it, is already a quotation mark."""
+    """Escape an attribute's value, and quote the value unless the character before it (`quote`) is a quotation mark."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

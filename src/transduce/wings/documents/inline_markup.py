@@ -74,7 +74,7 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _protected(piece: Piece, raw: str) -> Event:
-    """The event of an element with protected content: half of a pair, "word" for short content, otherwise "point"."""
+    """The event of an element with protected content: "open" or "close" if paired, "word" if short, else "point"."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")

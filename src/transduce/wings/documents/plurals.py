@@ -26,7 +26,7 @@ def plurals(header: str, language: str, name: str) -> Plurals:
 
 
 def _of_language(language: str, name: str) -> Plurals:
-    """The forms in Babel's gettext table, or in the CLDR if the table has no entry or one form, which may be wrong."""
+    """The forms in Babel's gettext table, or in the CLDR if the table has no entry or, perhaps wrongly, one form."""
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS

@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """One pair, or two for a plural message: the singular with the form for 1, the plural with the last other form."""
+    """One pair, or two for a plural message: singular with the form for 1, plural with the last of the other forms."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line

@@ -55,8 +55,8 @@ class _Memory(NamedTuple):
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Source, target and line of every unit that has both languages.
 
-    "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. Among several regions, the
-    unit's original language is preferred, else the first region. Each text in the target language gives a pair.
+    "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. If several regions match, the
+    unit's original language is preferred, else the first region. Each text in the target language gives one pair.
     Raises UserError for a file that is not TMX or has no unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
@@ -123,9 +123,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """For each wanted language, a unit's nearest code, each code used once; None if a wanted language is missing.
+    """A unit's nearest code for each wanted language, without using a code twice; None if a wanted language is missing.
 
-    Among equally near codes, the unit's original language comes first, then the order of the codes in the unit.
+    Among equally near codes, the code of the unit's original language is preferred, else the code that comes first.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [

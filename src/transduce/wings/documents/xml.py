@@ -1,6 +1,6 @@
 """Read XML unit by unit: a parser for files of any length that locates the units in the file.
 
-The file must be well-formed, in a known encoding, and must not declare entities. Files that it names are not read.
+The file must be well-formed and in a known encoding, and must not declare entities. No other file is read.
 """
 
 import re
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """How to fill an element with text: begin, end and new characters; `<a/>` becomes two tags."""
+        """The replacement that fills an element with text: its begin, end and characters; `<a/>` becomes two tags."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"

@@ -43,8 +43,8 @@ FORMS: dict[Format, Form] = {
 def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
     """Export a model to the new folder `out`, unless the export translates differently from the model.
 
-    The sentences to compare on are `pairs`, or else the text held out from training. Raises UserError if the format
-    can't express the model, a package is not installed or the translations differ.
+    If `pairs` is empty, the translations of the text held out from training are compared. Raises UserError if the
+    format can't express the model, a package is not installed or the translations differ.
     """
     config = model_folder.read_config(folder)
     if not (folder / MANIFEST).exists():

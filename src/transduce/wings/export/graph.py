@@ -1,6 +1,6 @@
 """Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (see `onnx_engine.py`).
 
-Nodes are added one by one: torch.onnx.export needs two more packages and 100 times the time (24 s for a small model).
+Adds nodes one by one, since torch.onnx.export needs two more packages and 100 times the time (24 s for a small model).
 
 b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
 """
@@ -197,7 +197,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     x = graph.embed(tokens, model.embedding, start, one, model.target_positions)
 
     def to_self(x: str, attention: MultiHeadAttention) -> str:
-        """Self-attention, x (r, 1, d_model) -> the same shape; appends x's keys and values to the previous tokens'."""
+        """Self-attention, x (r, 1, d_model) -> the same shape; appends x's keys and values to the cache."""
         new = [(next(state), name) for name in graph.keys_values(x, attention)]
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 

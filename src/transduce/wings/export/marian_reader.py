@@ -1,7 +1,7 @@
 """Read a Marian model in Hugging Face's format as our configuration, tokenizer and weights; pickles are never opened.
 
 Our vocabularies begin with PAD, BOS, EOS and UNK. Marian starts decoding with its padding piece, so this piece becomes
-two of ours, PAD and BOS.
+two pieces of our vocabulary: PAD and BOS.
 """
 
 import json
@@ -202,7 +202,7 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """The matrix stored under any of these names; raises UserError if none is present or two matrices differ."""
+    """The matrix that is stored under `names`; raises UserError if no name is present or two matrices differ."""
     known = [name for name in names if name in theirs]
     if not known:
         raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")

@@ -77,9 +77,9 @@ class Parity(NamedTuple):
 def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
     """Compare an export with its model; raises UserError if the translations of the export differ too much.
 
-    An `exact` export (float32) must produce the same tokens for MIN_IDENTICAL of the sentences; in other sentences, the
-    first different token must be as probable as the model's, within MAX_TIE_NATS. The BLEU of an export that is not
-    exact may fall by at most MAX_BLEU_LOSS, and not significantly.
+    An `exact` export (float32) must produce the same tokens for at least the share MIN_IDENTICAL of the sentences; in
+    other sentences, the first different token must be as probable as the model's, within MAX_TIE_NATS. If an export is
+    not exact, its BLEU may fall by at most MAX_BLEU_LOSS, and the loss must not be statistically significant.
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
@@ -112,7 +112,7 @@ def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translato
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs whose source isn't blank, too long or matched by READ_DIFFERENTLY; raises UserError without pairs."""
+    """Drop pairs whose source is blank or too long or matches READ_DIFFERENTLY; raise UserError if no pair is left."""
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
     imported = translator.tokenizer.is_imported  # and so reads special pieces as transformers does
@@ -136,7 +136,7 @@ def _identical(ours: Translation, theirs: Output) -> bool:
 
 
 def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
-    """Whether the first different tokens are equally probable; False if all tokens are equal or a piece has no id."""
+    """Whether the first tokens that differ are equally probable; False if all tokens are equal or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False

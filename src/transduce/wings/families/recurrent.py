@@ -48,7 +48,7 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence; in float32 on CUDA, and on CPUs where autocast would fail."""
+    """Apply `rnn` to a tensor or packed sequence; computes in float32 on CUDA, and on CPUs if autocast would fail."""
     if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):

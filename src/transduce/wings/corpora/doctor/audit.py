@@ -35,7 +35,7 @@ VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.in
 
 
 class Verdict(NamedTuple):
-    """The decision about a pair: a pair with rule 0 is kept, every other pair is removed."""
+    """The decision about a pair: the pair is kept if `rule` is 0, and removed otherwise."""
 
     rule: int  # 0, or the position of the broken rule in MEANINGS, counted from 1
     repaired: bool  # kept after it was realigned or decoded as Windows-1252
@@ -110,7 +110,7 @@ class Audit:
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
     """Audit a corpus; languages that the rules don't name are identified from the first pairs.
 
-    If reading fails, the pairs already read are audited, and `stopped` of the result holds the reason. Raises UserError
+    If reading fails, the pairs already read are audited, and the result's `stopped` holds the reason. Raises UserError
     if no pair can be read, and in the same cases as `Checker`.
     """
     stopped: list[str] = []
@@ -253,5 +253,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """The quantiles of text lengths at the given shares; `counts[n]` is the number of texts of length n."""
+    """The text lengths at the quantiles `shares`; `counts[n]` is the number of texts of length n."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

@@ -47,7 +47,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
 
 
 def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
-    """Compare the files with the manifest: yield the damaged files, or one fact if no file is damaged."""
+    """Compare the files with the manifest: yield a fact per damaged file, or a single fact if no file is damaged."""
     try:
         manifest = read_manifest(folder)
     except UserError as error:

@@ -30,7 +30,7 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
 
 
 class RepairedCorpus:
-    """A corpus that is read again, with the verdicts of its audit applied to its pairs."""
+    """Reads a corpus again and applies the verdicts of its audit to its pairs."""
 
     def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
         self._files, self._languages, self._audit = files, languages, audit

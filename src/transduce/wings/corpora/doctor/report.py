@@ -19,7 +19,7 @@ CHART_WIDTH, CHART_HEIGHT = 600, 150  # in SVG units
 
 
 def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
-    """The HTML report about a corpus; `uncovered` has the characters without a vocabulary piece, and their counts."""
+    """The HTML report about a corpus; `uncovered` lists characters that have no vocabulary piece, with their counts."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     share, findings = audit.faulty / audit.pairs, audit.findings()
     summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"

@@ -41,7 +41,7 @@ class Fetched(NamedTuple):
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """The corpus in `out`, verified, or None without `out`; raises UserError if `out` is not the corpus `name`."""
+    """The verified corpus in `out`, or None if `out` is missing; raises UserError if `out` is not the corpus `name`."""
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]

@@ -155,7 +155,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
 
 @contextmanager
 def _disk(path: Path) -> Iterator[None]:
-    """Turn errors of the disk into UserError: unlike network errors, they are not retried."""
+    """Turn disk errors into UserError, because disk errors, unlike network errors, are not retried."""
     try:
         yield
     except OSError as error:
@@ -193,7 +193,7 @@ def _range(answer: Any) -> tuple[int, int]:
 
 
 def _check(wanted: Download, path: Path) -> None:
-    """Remove the file and raise UserError if its checksum is wrong."""
+    """If the checksum of the file is wrong, remove the file and raise UserError."""
     algorithm, _, expected = wanted.checksum.partition(":")
     if not expected or (actual := digest(path, algorithm)) == expected:
         return

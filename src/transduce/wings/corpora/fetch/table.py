@@ -3,7 +3,7 @@
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, joined in this order
 
-A request is NAME or NAME:en-de; in a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+A request is NAME or NAME:en-de, but for a collection, the form is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -141,7 +141,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request names; raises UserError if the table lacks a value or names a file twice."""
+    """The corpus that a request names; raises UserError if the table lacks a value or takes a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -223,7 +223,7 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """A description of the values that a key may have, or "" if `value` is right."""
+    """A description of the values that a key may have, or "" if `value` is valid."""
     if key in KINDS_OF_VALUES:
         is_right, wanted = KINDS_OF_VALUES[key]
         return "" if is_right(value) else wanted
