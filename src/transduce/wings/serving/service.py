@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The probable languages of a text, most probable first; `target`: only languages translated into `target`."""
+        """A text's probable languages, most probable first; if `target` is given, only languages translated into it."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
