@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A `Part` that waits or is being translated."""
+    """A `Part` that waits for translation or is being translated."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """The number of source tokens that wait or are being translated."""
+        """The number of source tokens that wait for translation or are being translated."""
         return sum(self._sizes)
 
     def check_place(self) -> None:

@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """The translated page; its n-th alternative has each text's n-th alternative (or last, if the text has fewer)."""
+    """The translated page; its n-th alternative has each text's n-th alternative, or the last of a text with fewer."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]
