@@ -139,7 +139,7 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut spans out of a masked text; returns the original texts before, between and after the spans, and masked spans.
+    """Cut spans out of a masked text; returns the texts around the spans, unmasked, and the spans as masked texts.
 
     A tag at the edge of a span is outside the span. If a span contains only one tag of a pair, that tag becomes
     unpaired. The spans must be in order and must not cut placeholders.
@@ -259,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that restore a mark, each with the number of its opening or closing event."""
+    """The patches that restore a mark, with the number of the event that each patch restores."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -268,7 +268,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """If the mark is a pair of tags, a mark for only the tag that `patch` restores; otherwise the mark itself."""
+    """For a pair of tags, a mark of only the tag that `patch` restores; for any other mark, the mark itself."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))

@@ -61,10 +61,10 @@ class _Text(NamedTuple):
 class Plan:
     """The sentences of texts, for the caller to translate; `assemble` joins the translations into translated texts.
 
-    language: the language whose rules split texts into sentences; None: each text is one sentence. kinds: the kind of
-    each text; None: all texts are plain. max_length: a sentence with more tokens is translated in parts.
-    placeholder_tokens: the model was trained on them. can_align: the engine can link words, which helps to place tags.
-    A sentence with placeholders is also translated without them, in case the first translation lacks a placeholder.
+    Texts are split by the rules of `language`; if it is None, each text is one sentence. If `kinds` is None, all texts
+    are plain. A sentence of more than `max_length` tokens is translated in parts. `placeholder_tokens` is true if the
+    model was trained on placeholder tokens, and `can_align` if the engine links words, which helps to place tags. A
+    sentence with placeholders is also translated without them, in case the first translation lacks a placeholder.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Plan:
     def groups(self) -> list[Group]:
         """The sentences, grouped by what their search must return.
 
-        Placeholders need the whole beam, since any hypothesis may have copied them; tags need links. Both take time.
+        Restoring placeholders needs all hypotheses; restoring tags needs word links. Both slow the search down.
         """
         groups: dict[TranslationOptions, Group] = {}
         tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
@@ -116,11 +116,11 @@ class Plan:
         return list(groups.values())
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Make the texts' translations from one translation per sentence; raises ValueError for any other number.
+        """Join the sentences' translations into texts; raises ValueError unless there is one translation per sentence.
 
-        If a sentence's best translation lacks a placeholder, its first alternative with all placeholders is used. A
-        text has the mean score and all tokens of its sentences, and up to n_best - 1 different alternatives: the n-th
-        joins the n-th alternatives of the sentences (the last alternative of a sentence with fewer). Links refer to
+        If a sentence's best translation lacks a placeholder, the first alternative with all placeholders is used. A
+        text has the mean score and all tokens of its sentences, and up to n_best - 1 different alternatives. The n-th
+        joins the sentences' n-th alternatives, or the last alternative of a sentence with fewer than n. Links refer to
         places in the whole texts; markup in which blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):

@@ -16,7 +16,7 @@ SENTENCE_BLANKS = re.compile(r"\s+")
 
 
 def split(text: str, language: str) -> list[Span]:
-    """The spans of a text's sentences; `language` is a code such as de-AT. Raises UserError without sentencex."""
+    """The spans of a text's sentences; `language` is a code such as de-AT. Raises UserError if sentencex is missing."""
     return list(_sentences(text, re.split("[-_]", language.lower())[0]))
 
 

@@ -30,7 +30,7 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 def learning_curve(events: Iterable[Event]) -> str:
     """Draw training and validation loss by update and, below, validation BLEU by update, as SVG for an HTML page.
 
-    Reads step and nll from "update" events; step, perplexity and, if computed, bleu from "validation" events.
+    Reads step and nll from "update" events, and step, perplexity and (if computed) bleu from "validation" events.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")

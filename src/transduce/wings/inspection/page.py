@@ -26,7 +26,7 @@ def drawable(text: str) -> str:
 
 
 def section(heading: str, content: str) -> str:
-    """Make a section of a page from a heading in plain text and content in HTML; "" if the content is empty."""
+    """Make a section of a page from a plain-text heading and HTML content; returns "" if the content is empty."""
     return f"<section><h2>{shown(heading)}</h2>\n{content}\n</section>" if content else ""
 
 
@@ -48,7 +48,7 @@ def drawing(picture: Picture) -> str:
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
     """A complete page whose Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
 
-    `title` is text, `body` HTML. If `draws`, include `drawing.js`. If `inline_styles`, allow style attributes (plots).
+    `title` is plain text, `body` is HTML. If `draws`, include `drawing.js`. If `inline_styles`, allow style attributes.
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""

@@ -35,7 +35,7 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and head, counted from 1 (0: all), in one row per layer; if `mean`, only the maps' average.
+    """The maps of a layer and head (from 1; 0 means all), in one row per layer; if `mean` is true, only their average.
 
     Raises UserError if the model has no such layer or head.
     """
@@ -52,7 +52,7 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """Draw attention maps, by default all, to a file; its suffix, .png, .svg or .pdf, determines the format."""
+    """Draw attention maps (by default, all maps) to a file, in the format of its suffix: .png, .svg or .pdf."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
     alone = rows == columns == 1  # a single map is drawn larger

@@ -79,9 +79,9 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """Make an experiment per row; its options are `shared`, overridden by the row's, which are overridden by `own`.
+    """Make an experiment per row; the row's options override `shared`, and `own` overrides the row's options.
 
-    rows: the options of each row, by folder name. Raises UserError if `own` sets an option in which rows differ.
+    `rows` maps folder names to options. Raises UserError if `own` sets an option in which rows differ.
     """
     first = next(iter(rows.values()))
     for name in own:
@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """A run's record, or None before the run begins; raises UserError if its options differ from the experiment's."""
+    """A run's record, or None before the run begins; raises UserError if run and experiment differ in options."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """A table cell: the difference from `first`, and whether it is significant; "" if either figure has no runs."""
+    """A table cell: the difference from `first`, and whether it is significant; or "" if either figure has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -259,7 +259,7 @@ def difference(figure: Figure, first: Figure) -> str:
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ by Welch's t test at 5 %; None if either has a single seed or both deviations are 0."""
+    """Whether two means differ by Welch's t test at 5 %; None if either mean has one seed, or both deviations are 0."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]

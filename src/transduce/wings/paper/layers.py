@@ -42,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution, as in a decoder, over the current and KERNEL - 1 earlier positions, `dilation` apart.
+    """A causal convolution, as in a decoder, over the current and KERNEL - 1 earlier positions in steps of `dilation`.
 
-    With a dilation of k^depth, log_k n stacked layers see every position. If `separable`: depthwise, then pointwise.
+    With dilation k^depth, log_k n layers see every position. A separable convolution is depthwise, then pointwise.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):

@@ -18,7 +18,7 @@ COMPOUND = re.compile(r"(\S)-(\S)")
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
     """Make a function that scores hypotheses against references by BLEU, in per cent.
 
-    Raises UserError as `moses_tokenizer` does; the function raises UserError if the numbers of sentences differ.
+    Raises UserError as `moses_tokenizer` does; the new function raises UserError if the numbers of sentences differ.
     """
     tokenizer = moses_tokenizer(language)
 

@@ -38,7 +38,7 @@ COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"]
 
 
 class Published(NamedTuple):
-    """A row of the printed table, with BLEU on newstest2014; None: an empty cell."""
+    """A row of the printed table, with BLEU on newstest2014; None stands for an empty cell."""
 
     name: str
     bleu_de: float | None = None
@@ -65,17 +65,17 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """Floating-point operations as the paper estimates them: time x GPUs x operations per second and GPU."""
+    """Floating-point operations as the paper estimates them: time x number of GPUs x operations per second of a GPU."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Floating-point operations of a training's matrix products; `length`: tokens on each side of a sentence pair."""
+    """Floating-point operations of a training's matrix products, with `length` tokens on each side of each pair."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment per family, with equal FLOPs; raises UserError if `own` sets an option that families vary."""
+    """An experiment per family, with equal FLOPs; raises UserError if `own` sets an option in which families differ."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
@@ -151,7 +151,7 @@ def _mean(runs: Sequence[Result]) -> Measured | None:
 
 
 def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
-    """The row of an ensemble, scored on the files `test`, by default those of the runs; caches its BLEU in `folder`."""
+    """The row of an ensemble, scored on the files `test` (default: the runs' test files); caches BLEU in `folder`."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:

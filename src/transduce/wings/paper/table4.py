@@ -28,10 +28,10 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Plan a parser for the phrasebook's trees and for each share of each corpus; writes their trees to `folder`.
+    """Plan a parser for the phrasebook's trees and for each share of each corpus; writes the trees to `folder`.
 
-    `own` sets data.corpora to one .mrg file per corpus, data.valid and data.test to one file per corpus in the same
-    order, and other options. Raises UserError for unequal numbers of files, an empty file or two corpora of one name.
+    `own` names one .mrg file per corpus in each of data.corpora, data.valid and data.test, in the same order, and may
+    set other options. Raises UserError for unequal numbers of files, an empty file or corpora with the same name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())

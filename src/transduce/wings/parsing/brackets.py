@@ -17,7 +17,7 @@ QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
 class Row(NamedTuple):
-    """The counts of one sentence; all counts except `length` are 0 unless the status is valid."""
+    """The counts of one sentence; if its status isn't valid, all counts except `length` are 0."""
 
     length: int  # words without traces
     status: Status  # skipped: the parse has no words, as on the blank line of a failed parse

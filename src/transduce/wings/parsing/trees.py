@@ -100,7 +100,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
     """Yield each tree of a file with its first line's number, counted from 1; raises UserError for a malformed tree.
 
-    The file may be compressed or standard input. lenient: see `read_lines`.
+    The file may be compressed or standard input. `lenient` has the same meaning as in `read_lines`.
     """
     try:
         for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
@@ -120,10 +120,10 @@ def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def simplify(tree: Tree) -> Tree | None:
-    """Remove traces, constituents that hold only traces, and function tags; None if nothing remains.
+    """Remove traces, constituents that hold only traces, and function tags; returns None if nothing remains.
 
     NP-SBJ and NP=2 become NP, as in EVALB; word tags such as -LRB- are unchanged. A constituent replaces its parent
-    if the parent is a root with a label in ROOTS and no other child. A single leaf gets a root.
+    if the parent is a root with a label in ROOTS and no other child. A tree of a single leaf gets a root.
     """
     labels, done = list[str](), [list[Tree]()]  # for each open node: its label, and its complete children
     for node in tree.walk():

@@ -36,7 +36,7 @@ class WellFormed:
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
-        """`kinds` has shape (v,). `words`, `limits`: each sentence's number of words, and token limit without EOS."""
+        """`kinds` has shape (v,); `words` counts each sentence's words; `limits` are the token limits without EOS."""
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():

@@ -27,7 +27,7 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """The model's label of a language code such as "pt-BR"; "" for a language that the model doesn't know."""
+        """The model's label of a language code such as "pt-BR", or "" for a language that the model doesn't know."""
         plain = code.replace("_", "-").partition("-")[0].lower()
         return plain if plain in self._known else ""
 

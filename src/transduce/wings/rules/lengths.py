@@ -44,7 +44,7 @@ def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floa
 
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
-    """Measure a corpus's `Scale` by medians, which wrong pairs hardly affect; None if there are too few pairs."""
+    """Measure a corpus's `Scale` by medians, which wrong pairs hardly affect; returns None for too few pairs."""
     lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """How many standard deviations each target is too long (negative: too short), by the more extreme measure."""
+    """How many standard deviations each target is too long (negative if too short), by the more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
@@ -91,8 +91,8 @@ def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
-    The rarer a fault is in good pairs, the smaller a deviation of the lengths (in standard deviations) is required:
-    fault and deviation together must be as improbable, by the bound exp(-z²/2), as OUTLIER standard deviations alone.
+    A fault counts only if the lengths deviate, too, by z standard deviations. The rarer the fault is in good pairs,
+    the smaller z may be: exp(-z²/2) times the share of pairs with the fault must be less than exp(-OUTLIER²/2).
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

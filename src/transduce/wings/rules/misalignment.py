@@ -38,7 +38,7 @@ MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evid
 
 
 class Shift(NamedTuple):
-    """Lines `first` to `last` (from 0), whose translations stand `offset` lines further down (None: not nearby)."""
+    """Lines `first` to `last` (from 0), translated `offset` lines further down, or not nearby if `offset` is None."""
 
     first: int
     last: int

@@ -55,7 +55,7 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """`pairs`: the first sources and the first targets of a corpus, which show the usual lengths of its texts.
+        """`pairs` holds the first sources and targets of a corpus, which show the usual lengths of the corpus's texts.
 
         Raises UserError if the test set can't be read or a package is missing.
         """
@@ -140,7 +140,7 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """The identifier's label of each side's language; "" for a language that isn't checked or has no code."""
+    """The identifier's label of each side's language, or "" for a language that isn't checked or has no code."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
         if code and {SWAPPED, rule} & set(rules.others):

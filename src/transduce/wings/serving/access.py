@@ -71,7 +71,7 @@ class RateLimit:
 
 
 class AccessControl:
-    """An ASGI application that checks requests before it passes them on."""
+    """An ASGI application that checks requests before it passes them on to another application."""
 
     def __init__(
         self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """Read a body; returns it, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` that delivers it again."""
+    """Return a body, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` function that delivers the body again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:
@@ -238,7 +238,7 @@ def is_local(host: str) -> bool:
 
 
 def _network(address: str) -> str:
-    """The client for rate limits: an IPv4 address, or the /64 network of an IPv6 address."""
+    """What counts as one client in rate limiting: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # X-Forwarded-For holds any text

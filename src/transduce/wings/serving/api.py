@@ -51,14 +51,14 @@ class Download(NamedTuple):
 
 
 class Downloads:
-    """Stores up to `size` translated documents under secret names for `seconds` each; new ones replace the oldest."""
+    """Stores up to `size` translated documents under secret names for `seconds`; new documents replace the oldest."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Keep a document, and return its secret name; `name`: the source's file name; `target`: the language code."""
+        """Keep a document and return its secret name; `name` is the source's file name, `target` a language code."""
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)

@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A `Part` that waits or is being translated."""
+    """A `Part` that waits for translation or is being translated."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -61,7 +61,7 @@ class Batcher:
     """A queue in front of engines, with limits on its requests and their source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """`wait`: longest wait in seconds. `observe`: called with the numbers of sentences and tokens of each batch."""
+        """`wait` is the longest wait, in seconds; `observe` receives each batch's numbers of sentences and tokens."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """The number of source tokens that wait or are being translated."""
+        """The number of source tokens that wait for translation or are being translated."""
         return sum(self._sizes)
 
     def check_place(self) -> None:
@@ -114,7 +114,7 @@ class Batcher:
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
         """Translate the parts of a request; returns a translation of each sentence of each part, in order.
 
-        Cancelling the call dequeues its sentences. Raises QueueFullError, and UserError as the translator does.
+        Cancelling the call dequeues its sentences. Raises QueueFullError, and any UserError of the translator.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]

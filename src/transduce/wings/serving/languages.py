@@ -68,7 +68,7 @@ def without_markup(text: str) -> str:
 
 
 class Detector:
-    """Detects a text's language with py3langid among given languages; never detects languages unknown to py3langid."""
+    """Detects with py3langid which of the given languages a text is in; can't detect languages unknown to py3langid."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -50,7 +50,7 @@ def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
 
 
 def limits_from(arguments: Iterable[str]) -> Limits:
-    """Defaults, changed by arguments limits.NAME=NUMBER; raises UserError for unknown names and invalid numbers."""
+    """The limits, with arguments limits.NAME=NUMBER applied; raises UserError for unknown names and invalid numbers."""
     known = {PREFIX + field.name: field.name for field in dataclasses.fields(Limits)}
     values = {}
     for argument in arguments:

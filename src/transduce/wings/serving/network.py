@@ -27,7 +27,7 @@ CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
-    """Serve until SIGINT or SIGTERM; then stop accepting, answer accepted requests and return."""
+    """Serve until SIGINT or SIGTERM; then accept no more connections, answer accepted requests and return."""
     allowed = _connections(limits.connections)
     if allowed < limits.connections:
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")

@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The probable languages of a text, most probable first; `target`: only languages translated into `target`."""
+        """A text's probable languages, most probable first; if `target` is given, only languages translated into it."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """The translated page; its n-th alternative has each text's n-th alternative (or last, if the text has fewer)."""
+    """The translated page; its n-th alternative has each text's n-th alternative, or the last of a text with fewer."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

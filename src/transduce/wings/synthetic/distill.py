@@ -36,10 +36,10 @@ def distill(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and teachers' translations as targets.
 
-    translator: translates with the model folders `teachers`. The validation set is not translated. Pairs are left out
-    and counted if the source is too long for the teachers, the translation was cut off, or the pair breaks a rule of
-    the corpus. keep_original: keep the original pairs, too. A journal beside `out` stores translations, so a repeated
-    call resumes. Raises UserError as `prepare` does, and if the journal belongs to a call with other settings.
+    `translator` runs the models in the folders `teachers`. The validation set is not translated. Pairs are left out and
+    counted if the source is too long for the teachers, the translation was cut off, or the pair breaks a rule of the
+    corpus. If `keep_original` is true, the original pairs are kept, too. A journal beside `out` stores translations, so
+    a repeated call resumes. Raises UserError as `prepare` does, and if the journal is from a call with other settings.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {

@@ -3,7 +3,7 @@
 After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses form groups
 by the number of term tokens that they still have to write, and compete only within their group. Without groups,
 the more probable hypotheses without terms would displace the hypotheses with terms. Post and Vilar divide a beam of
-fixed size among the groups. Here, each group adds places for a full beam; unneeded places go to other groups.
+fixed size among the groups. Here, each group gets as many places as a full beam; unused places go to other groups.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -63,8 +63,8 @@ class SentenceConstraints:
     def missing(self, progress: Progress) -> int:
         """An upper bound on the tokens that a hypothesis needs to meet all constraints; at 0, the hypothesis may end.
 
-        The bound counts tokens of the shorter way: begin all incomplete constraints again, or finish a begun constraint
-        and begin all other constraints again. Unless the bound is 0, some next token lowers the bound by one.
+        Either all incomplete constraints are begun again, or a begun constraint is finished and all others are begun
+        again; the bound is the smaller number of tokens. Unless the bound is 0, some next token lowers it by one.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
