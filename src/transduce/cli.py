@@ -75,7 +75,7 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line, by default the command line of this process.
 
-    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the output's reader has ended.
+    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the output pipe is closed.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The cyclopts application with all commands; it raises errors, and flags have no `--no-` variants.
+    """The cyclopts application with all commands; raises errors without printing them; flags have no `--no-` variants.
 
     `--help` shows the summary of every command if `bare` is true, otherwise the docstring of the named command.
     """
@@ -143,7 +143,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 
 
 def _sentence(error: UserError | CycloptsError) -> str:
-    """The error message as one line, which for a wrong usage also names the command that shows help."""
+    """The error message on one line; for wrong usage, the line also names the command that shows help."""
     if isinstance(error, UserError):
         return _with_flags(error)
     command = " ".join(error.command_chain or ())

@@ -150,7 +150,7 @@ def publish_model(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Write a finished model into `folder`, which may hold its training; raises UserError if the disk is full."""
+    """Write a finished model into `folder`, which may hold training files; raises UserError if the disk is full."""
     needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
@@ -175,7 +175,7 @@ def fill(
 
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
-    """The mean of the weights of several checkpoints, whose hashes are checked first (section 6.1 of the paper)."""
+    """The mean of several checkpoints' weights (section 6.1 of the paper); the files' hashes are checked first."""
     import torch
     from safetensors.torch import load_file
 

@@ -82,7 +82,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 
 
 def to_toml(config: RunConfig) -> str:
-    """The whole configuration as TOML; `configure(read_recipe(to_toml(c), ...)) == c`."""
+    """The whole configuration as TOML, which can be read back: `configure(read_recipe(to_toml(c), ...)) == c`."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
     return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
@@ -93,7 +93,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _kind(name: str, unknown: str = "Unknown") -> Any:
-    """The type of an option; raises UserError, with the most similar name, for an unknown option."""
+    """The type of an option; for an unknown option, raises UserError, which suggests the most similar name."""
     kinds = _kinds()
     if name in kinds:
         return kinds[name]

@@ -95,7 +95,7 @@ class CorpusConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The text, its cleaning, its vocabulary and its batches."""
+    """Options for the text, its cleaning, its vocabulary and its batches."""
 
     corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
     valid: tuple[str, ...] = option((), "validation files; empty: split pairs off the training corpus (data.holdout)")

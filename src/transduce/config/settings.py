@@ -1,7 +1,7 @@
 """Options, each with its source: the layer that set its value.
 
-Layers, lowest first: the defaults of the schema, the table of sizes, the model that training continues from, a recipe,
-the command line, and values that a training derives from its corpus, its machine or a trial run.
+Layers, by rising priority: the defaults of the schema, the table of sizes, the model that training continues from,
+a recipe, the command line, and values that a training derives from its corpus, its machine or a trial run.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """The table of sizes: the values, by corpus size, of options that the user does not set.
 
 Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
-has too few updates) and many epochs. The last row is the paper's base model. Row 2 was measured on Multi30k
-(docs/reference/recipes.md); rows 1, 3 and 4 are estimates.
+has too few updates) and many epochs. The last row is the paper's base model. The values in row 2 were measured on
+Multi30k (docs/reference/recipes.md); the values in rows 1, 3 and 4 are estimates.
 """
 
 import math
@@ -64,7 +64,7 @@ def training_options(
     fine_tuning: bool = False,
     max_updates: float = math.inf,
 ) -> Mapping[str, Any]:
-    """The length and learning rate of a training.
+    """Options for the length and the learning rate of a training.
 
     `warmup` is train.warmup if the user set it, else 0. With `fine_tuning`, the learning rate is divided by 3, as the
     model is trained already. `max_updates` is the limit that follows from train.steps and train.minutes, if set.

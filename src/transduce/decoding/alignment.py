@@ -29,8 +29,8 @@ def align(
 ) -> list[Translation]:
     """Add links to the translations of texts and to their alternatives.
 
-    sources: the ids of the texts. ranked: each text's translation, and the hypotheses of this translation and of its
-    alternatives. attention: computes the attention of each pair of source and target ids.
+    `sources` holds the ids of the texts; `ranked` holds their translations, and the hypotheses of each translation and
+    of its alternatives; `attention` computes the attention of each pair of source and target ids.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
@@ -47,7 +47,7 @@ def align(
 
 
 def starts(spans: Sequence[Span]) -> set[int]:
-    """The offsets where pieces begin; in scripts without spaces, each piece counts as a word."""
+    """The offsets where pieces begin; in scripts without spaces, words may begin at these offsets."""
     return {begin for begin, _ in spans}
 
 
@@ -61,8 +61,8 @@ def find_links(
 ) -> tuple[Link, ...]:
     """Link each target word to the source words that it attends to most; links are in the order of target words.
 
-    weights (t, s): the attention of each target piece; rows sum to less than 1, as EOS and spaces get attention, too.
-    source, target: the words' spans. share: see LINK_SHARE. A target word that attends to no source word has no link.
+    `weights` (t, s) is the attention of each target piece; its rows sum to less than 1 (EOS and spaces get the rest).
+    `source` and `target` are the spans of words. A target word that attends to no source word has no link.
     """
     if not source or not target:
         return ()

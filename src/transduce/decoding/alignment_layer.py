@@ -57,7 +57,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one (of two layers, the last) is nearly best in most models."""
+    """Guess the layer that aligns words: the last but one (the last of only two) is nearly the best in most models."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 

@@ -56,11 +56,11 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Find the n_best translations of every sentence, best first; n_best is beam_size by default.
 
-    max_lengths: the maximum length of each translation, EOS not counted, at which a hypothesis is forced to end. A
-    sentence is done when no open hypothesis can become one of its n_best, so a smaller n_best returns the same best
-    hypotheses sooner. A sentence with fewer possible translations has a shorter list. beam_size 1 is greedy search.
-    `token_filter` forbids tokens; `on_step` is called with the candidates of each step; `selector` chooses the
-    hypotheses to keep, by default the most probable ones, and its own beam size replaces beam_size.
+    `max_lengths` holds the maximum length of each translation, EOS not counted; at this length, a hypothesis must end.
+    A sentence is done when no open hypothesis can become one of its n_best translations, so a smaller n_best returns
+    the same best hypotheses sooner. A sentence with fewer than n_best possible translations gets a shorter list.
+    beam_size 1 is greedy search. `token_filter` forbids tokens. `on_step` is called with the candidates of each step.
+    `selector` chooses the hypotheses to keep, by default the most probable ones; its own beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -162,6 +162,6 @@ def _pick(tokens: Tensor, index: Tensor) -> Tensor:
 
 
 def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n) with empty slots."""
+    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n); empty slots are skipped."""
     rows = zip(scores.tolist(), complete.tolist(), strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

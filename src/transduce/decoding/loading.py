@@ -33,12 +33,12 @@ def load(
 ) -> Translator:
     """Load a translator from the folder of a model, or from several folders as an ensemble.
 
-    options: search options by dotted name (decode.*), which override the first model's options. engine: "torch" is our
-    own search, for all models and devices; "int8" is our own search with 8-bit matrix products, for all models on a
-    CPU; "ctranslate2" is faster, but for Transformers on a CPU only; "auto" is ctranslate2 if it is installed, supports
-    the model and translates as well as our own search, otherwise torch. device: by default the GPU if there is one.
-    threads: number of CPU threads; 0 means one per core. Raises UserError if a file is missing, damaged or of a newer
-    format, if a model is a parser, if vocabularies differ, or if the engine can't run the model.
+    `options` are search options by dotted name (decode.*), which override the first model's options. The engine "torch"
+    is our own search, for all models and devices; "int8" is our own search with 8-bit matrix products, for all models
+    on a CPU; "ctranslate2" is faster, but runs only Transformers on a CPU; "auto" is ctranslate2 if it is installed,
+    supports the model and translates as well as our own search does, otherwise torch. By default, `device` is the GPU
+    if there is one. `threads` is the number of CPU threads; 0: one per core. Raises UserError if a file is missing,
+    damaged or of a newer format, if a model is a parser, if vocabularies differ, or if the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:

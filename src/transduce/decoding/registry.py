@@ -1,7 +1,7 @@
 """Functions for engines, sentence splitting and glossaries, named "module:function" and imported when they are used.
 
-CTranslate2 is a wing because it is an optional package, supports one family of models, and is used only if its
-translations are as good as those of our own search: the system is complete without it.
+CTranslate2 is in `wings/` because the system is complete without it: it is an optional package, supports one family of
+models, and is used only if its translations are as good as the translations of our own search.
 """
 
 from typing import TYPE_CHECKING, Literal

@@ -26,7 +26,7 @@ class Stepper(Protocol):
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Continue with the given rows, in their order; if `sentences` is set, drop all other sentences."""
+        """Continue with the given rows, in this order; if `sentences` is set, drop all sentences that are not in it."""
         ...
 
 

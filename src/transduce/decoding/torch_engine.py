@@ -68,7 +68,7 @@ class TorchEngine:
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search requests in parallel, if possible with one thread each: a second thread hardly speeds up a request."""
+        """Run requests in parallel, with one thread each if possible: a second thread hardly speeds up a request."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(

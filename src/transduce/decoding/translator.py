@@ -86,9 +86,9 @@ class Translator:
     ) -> list[Translation]:
         """Translate texts; returns one translation for each text, in order, with up to n_best - 1 alternatives.
 
-        align: link the words of a translation to the words of its source (`Translation.links`). glossary: if a text
-        contains the source of a term, its translation contains the term's target. sentences: texts may have several
-        sentences and paragraphs, and tags and placeholders are kept; by default, each text is a single sentence.
+        `align` links the words of a translation to the words of its source (`Translation.links`). If a text contains
+        the source of a term in `glossary`, its translation contains the term's target. With `sentences`, texts may have
+        several sentences and paragraphs, and tags and placeholders are kept; by default, a text is a single sentence.
 
         The translation of a blank text is empty. Raises UserError if no engine of the model supports an option, if
         n_best exceeds the beam size, or if a text is too long or, without `sentences`, contains a line break.
@@ -105,7 +105,7 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """Translate any number of texts as a stream; `kinds` are their kinds, `numbers` their numbers in messages.
+        """Translate a stream of any number of texts, of the given `kinds`; messages refer to texts by their `numbers`.
 
         Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries is
         therefore translated exactly as it is within the whole file.
@@ -249,7 +249,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Yield each sentence's translation with alternatives, and their hypotheses; the texts are distinct."""
+        """Yield, for each sentence, its translation with alternatives, all distinct texts, and the hypotheses."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}

@@ -50,7 +50,7 @@ PLAIN = TranslationOptions()
 
 
 class Link(NamedTuple):
-    """A link from a word of a source to a word of its translation; spans count code points."""
+    """A link from a word of a source to a word of its translation; spans are offsets in code points."""
 
     source: Span
     target: Span
@@ -126,7 +126,7 @@ NBestLists = list[list[Hypothesis]]  # one list per sentence, best first
 
 
 class TokenFilter(Protocol):
-    """Forbids next tokens in a search; the other probabilities are not normalised again."""
+    """Forbids next tokens in a search; the probabilities of other tokens are not normalised again."""
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
         """Set log_probs (b, w, v) of forbidden next tokens to -inf, given all previous tokens (b, w, n) with BOS."""
@@ -182,7 +182,7 @@ class Engine(Protocol):
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The fastest number of source tokens per request, EOS and padding counted; `total` counts all sentences."""
+        """The fastest request size in source tokens, EOS and padding counted; all sentences have `total` tokens."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:

@@ -17,7 +17,7 @@ INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters o
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
     """Return the spans of the words of a text; every character except white space belongs to a word.
 
-    cuts: offsets where words may begin in scripts without spaces. inside: signs that join the letters on both sides.
+    `cuts` are offsets where words may begin in scripts without spaces; signs in `inside` join the letters around them.
     """
     spans: list[Span] = []
     before: Kind = "space"  # the kind of the last character that was not a mark

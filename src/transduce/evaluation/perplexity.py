@@ -28,8 +28,8 @@ class Perplexity(NamedTuple):
 def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]) -> Perplexity:
     """Compute exp(-sum of log-probabilities / number of tokens or words) over the whole text; NaN without tokens.
 
-    log_probs: ln p(reference | source) of every sentence by forced decoding, EOS included. num_tokens: tokens of every
-    sentence, EOS counted; 0 for a blank line, which is ignored.
+    `log_probs` holds ln p(reference | source) of every sentence by forced decoding, EOS included. `num_tokens` holds
+    the number of tokens of every sentence, EOS counted, or 0 for a blank line, which is ignored.
     """
     log_prob, tokens = math.fsum(log_probs), sum(num_tokens)
     counted = (reference for reference, count in zip(references, num_tokens, strict=True) if count)

@@ -39,8 +39,8 @@ class Comparison(NamedTuple):
 def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
     """BLEU, chrF2 and TER of an output, one sentence per entry, with 95 % bootstrap intervals.
 
-    tokenize: sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError if the tokenisation
-    is unknown, if the numbers of sentences differ, or if there are no sentences.
+    `tokenize` is sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError if this
+    tokenisation is unknown, if the numbers of sentences differ, or if there are no sentences.
     """
     return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, tokenize)]
 

@@ -45,7 +45,7 @@ def per_target_token(model: ModelConfig, source_length: int, target_length: int)
 
 @torch.inference_mode()
 def ceiling(device: torch.device, dtype: torch.dtype) -> float:
-    """Measure the operations per second of large matrix products, using torch's threads; no model is faster."""
+    """Measure the operations per second of large matrix products, using torch's threads: an upper limit for models."""
     a, b = (torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device).to(dtype) for _ in range(2))
     best = 0.0
     end = time.perf_counter() + MEASURING_SECONDS

@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Attend from x (r, t, d_model) to the keys and values of b sentences, where b divides r -> (r, t, d_model).
 
-        `mask` is broadcastable to (b, h, t, s); `causal` replaces it by a causal mask for x, the last t of s positions.
+        `mask` broadcasts to (b, h, t, s); `causal` replaces `mask` by a causal mask for the last t of s positions.
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)

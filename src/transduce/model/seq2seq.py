@@ -29,8 +29,8 @@ class Memory(NamedTuple):
 class Seq2Seq(nn.Module):
     """A model of p(tgt | src) that predicts one token at a time.
 
-    `decode` is the only path through the decoder. Training calls it once with the whole target and no state. A search
-    calls `decode` once per token, with the state that the previous call returned.
+    `decode` is the only path through the decoder. Training calls `decode` once, with the whole target and no state; a
+    search calls `decode` once per token, with the state that the previous call returned.
     """
 
     max_positions: int | None = None  # maximum length of source and target; None: no limit

@@ -22,7 +22,7 @@ ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "
 
 
 class Residual(nn.Module):
-    """x + dropout(sublayer(x)), with layer norm of the sum ("post", the paper) or of the sublayer's input ("pre")."""
+    """x + dropout(sublayer(x)) with layer norm of the sum ("post", as in the paper) or the sublayer's input ("pre")."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward part of layer number `layer`, from 0: experts where `config` asks for them, else dense."""
+    """Make the feed-forward part of a layer, numbered from 0: experts if `config` demands them, else dense."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and all keys and values so far; past: the keys and values before x."""
+        """x (r, t, d_model) -> the same shape, and all keys and values; `past` holds the keys and values before x."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:

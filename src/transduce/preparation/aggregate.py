@@ -43,7 +43,7 @@ class Aggregate(NamedTuple):
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
 
-    Finding repetitions takes 12 bytes of memory per pair; holding out takes 19. Raises UserError if no pairs are left.
+    Finding repetitions takes 12 bytes of memory per pair, and the hold-out 19. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files of a corpus with pairs that were not left out, in the order in which these pairs occur."""
+    """The files of a corpus that contain pairs that were not left out, in the order in which these pairs occur."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -88,7 +88,7 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 class StagedTexts(Collection[str]):
     """The sources (column 0) or targets (column 1) to train on, which can be iterated over several times.
 
-    Of every `every` blocks of SAMPLE_BLOCK pairs, one is taken; pairs that were left out don't count in the blocks.
+    If `every` is n, one of n blocks of SAMPLE_BLOCK pairs is used; left-out pairs are not counted in the blocks.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
@@ -106,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """Yield every staged block as its StagedPairs, its number there, and a mask of the pairs to take."""
+        """Yield for each block its StagedPairs, its number in the StagedPairs, and a mask of the pairs to take."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -138,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count, by rule, the pairs left out before staging and the staged `pairs` left out now, in corpus order."""
+    """Count by rule, in corpus order, the pairs left out before staging and the staged `pairs` left out now."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():

@@ -64,7 +64,7 @@ def rules_of(data: DataConfig) -> Rules:
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
     """Stage the clean pairs of a part of a corpus in a new folder, without repetitions within the part.
 
-    For a part that is not the first, `checker` must be made from the beginning of the whole corpus.
+    For a part that is not the first, `checker` must be made from the first texts of the whole corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -81,7 +81,7 @@ def encode_part(
 ) -> Iterator[Encoded]:
     """Encode the training pairs; pairs with more than `max_length` tokens on a side are left out and counted.
 
-    files: the files of the whole corpus, in the order in which the store numbers them.
+    `files` are the files of the whole corpus, in the order in which the store numbers them.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
     for block in staged.blocks():
@@ -111,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """The pairs, with placeholders masked if the options say so, and their parts: TRAIN or PLACEHOLDERS_DIFFER."""
+    """The pairs, masked if data.placeholders is "masked", and the `Part` of each: TRAIN or PLACEHOLDERS_DIFFER."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

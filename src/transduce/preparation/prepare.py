@@ -38,7 +38,7 @@ def prepare(
 
     `vocab_size` computes the size of the vocabulary from the number of pairs, if there is no `tokenizer`. `rewrite`
     replaces the training pairs of each corpus. Texts are staged in files in the new folder; only hashes are in memory,
-    about 20 bytes per pair. Raises UserError for an empty corpus and for files that their readers reject.
+    about 20 bytes per pair. Raises UserError for an empty corpus and for invalid files.
     """
     began = time.monotonic()
     check_corpora(data)

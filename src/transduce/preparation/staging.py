@@ -98,7 +98,7 @@ class StagedPairs:
             yield hashes[block] if chosen.all() else hashes[block][chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
-        """The file of each pair, as an index into `files` (pairs,), mapped into memory."""
+        """The file of each pair (pairs,), as an index into `files`, mapped into memory."""
         return map_file(self.folder / "files", "i4")
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
@@ -138,7 +138,7 @@ class StagedPairs:
 
 
 class StagingWriter:
-    """Writes a folder of staged pairs; if `with_sentences` is true, also with the hashes that the hold-out needs."""
+    """Writes a folder of staged pairs; if `with_sentences` is true, also writes the hashes for the hold-out."""
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
         self.length = 0

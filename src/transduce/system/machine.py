@@ -47,9 +47,9 @@ def lower_priority() -> None:
 
 
 def sleep_soon() -> None:
-    """Let waiting OpenMP threads sleep sooner; call this before importing torch. Variables that the user set are kept.
+    """Let waiting OpenMP threads sleep sooner, unless the user configured them; call this before importing torch.
 
-    A libgomp thread spins 300,000 times before it sleeps, and so takes CPU time from threads that work. If other
+    A waiting libgomp thread polls 300,000 times before it sleeps, and so takes CPU time from working threads. If other
     processes also use the cores, training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
     """
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -89,7 +89,7 @@ def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
 
 
 def _entry(file: Path, name: str) -> str:
-    """The remainder of a system file's first line that starts with `name`; "" if the file has no such line."""
+    """The text after `name` in the first line that starts with `name`; "" if the file has no such line."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 

@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge the time of a block or function to a phase; if `whole`, also that of inner phases, and `count` is off."""
+    """Charge a block or function's time to a phase; `whole` includes the time of inner phases, and disables `count`."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
