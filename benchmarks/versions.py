@@ -87,6 +87,7 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         shutil.rmtree(out, ignore_errors=True)
         sizes = [f"model.{each}" for each in SHAPES[shape]]
         length = [f"train.steps={STEPS}", "train.warmup=10", f"data.max_tokens={TOKENS[shape]}", "data.vocab_size=8000"]
+        length += ["data.holdout=20"]  # the final validation is not measured
         run(version, "train", "--out", str(out), *corpus, *sizes, *length)
         journal = map(json.loads, (out / "journal.jsonl").read_text(encoding="utf-8").splitlines())
         updates = [event for event in journal if event["event"] == "update"]

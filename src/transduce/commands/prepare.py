@@ -45,8 +45,8 @@ def prepare(
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from the file names, too.
         vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
-        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. There are
-            two rounds: prepare every shard and run `transduce join`, then repeat these commands.
+        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. Run
+            this sequence twice: prepare every shard, then run `transduce join`.
         on: Prepare on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """

@@ -117,7 +117,7 @@ class StagedTexts(Collection[str]):
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
-    """Mark repetitions and count the pairs left out of a corpus, as if the corpus consisted of a single part."""
+    """Mark duplicate pairs across all parts of a corpus, and count the pairs that are left out."""
     rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
     seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:

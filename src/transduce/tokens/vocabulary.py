@@ -71,7 +71,7 @@ class WordCache:
         return Rows(ids, lengths)
 
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The index of each word in the cache, after adding new words to it."""
+        """The cache index of each given word; words that are not in the cache yet are added first."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MAX_CACHED_CHARACTERS and self._place:

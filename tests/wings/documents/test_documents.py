@@ -764,7 +764,7 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert "4 texts translated" in said
     assert polib.pofile(translated.read_text()).percent_translated() == 80  # but for the fuzzy one
     assert run(capsys, *arguments, "--json")[0] == 2
-    assert "unpack it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
+    assert "Decompress it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
     assert "Every text in the document has a translation" in said
 

@@ -406,7 +406,7 @@ def test_export_as_a_command(models, tmp_path, capsys):
     (tmp_path / "empty.tsv").touch()
     for command in (["export", models("post"), "--to", "onnx"], ["import", tmp_path]):
         status, _, error = run(capsys, *command, "--out", tmp_path / "x", "--valid", tmp_path / "empty.tsv")
-        assert status == 2 and "empty.tsv holds no sentence" in error
+        assert status == 2 and "No sentences in" in error and "empty.tsv" in error
     assert not (tmp_path / "x").exists()
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "config.toml").write_bytes((models("post") / "config.toml").read_bytes())
@@ -765,7 +765,7 @@ def test_weights_of_another_shape_are_named_without_transformers_too(name, shape
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     save_file({**weights, name: torch.ones(shape)}, folder / "model.safetensors")
-    with pytest.raises(UserError, match=re.escape(f"{name} is")):
+    with pytest.raises(UserError, match=rf"{re.escape(name)} (is|has the shape)"):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

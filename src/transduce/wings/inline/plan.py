@@ -100,7 +100,7 @@ class Plan:
     def groups(self) -> list[Group]:
         """The sentences, grouped by what their search must return.
 
-        Restoring placeholders needs all hypotheses; restoring tags needs word links. Both slow the search down.
+        Restoring placeholders needs all hypotheses; restoring tags needs a word alignment. Both slow the search down.
         """
         groups: dict[TranslationOptions, Group] = {}
         tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)

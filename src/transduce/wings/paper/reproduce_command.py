@@ -37,8 +37,8 @@ def reproduce(
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
     With --budget, table2, table3 and parsing train models; otherwise they only show the finished models. Repeat the
-    command to continue an interrupted training and to start the next. parsing (table 4) takes .mrg files: for each file
-    after --train, one file after --valid and, if --test is given, one file after --test. Parsers are trained on the
+    command to continue an interrupted training and to start the next. parsing (table 4) takes .mrg files: as many
+    after --valid as after --train and, if --test is given, as many after --test. Parsers are trained on the
     phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
 
     Args:
@@ -62,7 +62,7 @@ def reproduce(
     if what != "figures" and (model or text):
         raise UserError("--model and --text can only be used with figures.")
     if (model is None) != (not text):
-        raise UserError("--model and --text go together: give a model, and sentences whose attention is drawn.")
+        raise UserError("--model and --text go together: give a model, and sentences for its attention maps.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -28,7 +28,7 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Plan a parser for the phrasebook's trees and for each share of each corpus; writes the trees to `folder`.
+    """Plan parsers of the phrasebook's trees and of each share of each corpus; writes the trees to `folder`.
 
     `own` names one .mrg file per corpus in each of data.corpora, data.valid and data.test, in the same order, and may
     set other options. Raises UserError for unequal numbers of files, an empty file or corpora with the same name.
