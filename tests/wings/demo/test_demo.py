@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from transduce.training.schedule import learning_rate
+from transduce.training.update import learning_rate
 
 from command_line import run
 from transduce import model_folder
