@@ -15,17 +15,17 @@ Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
-_people = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
+_console = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
 
 
 def silence(wanted: bool) -> None:
     """Turn the messages of this process off, or on again. Of several ranks, only rank 0 prints."""
-    _people.quiet = wanted
+    _console.quiet = wanted
 
 
 def log(text: str) -> None:
     """Print a message on standard error, above the progress line if there is one."""
-    _people.print(text, markup=False, soft_wrap=True)
+    _console.print(text, markup=False, soft_wrap=True)
 
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
@@ -59,11 +59,11 @@ class Display:
     def __init__(self) -> None:
         self._shown = -math.inf  # time of the last update, on the monotonic clock
         self._bar: Progress | None = None
-        if sys.stderr.isatty() and not _people.is_dumb_terminal and not _people.quiet:
+        if sys.stderr.isatty() and not _console.is_dumb_terminal and not _console.quiet:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
-                BarColumn(12), text, console=_people, auto_refresh=False, transient=True, redirect_stdout=False
+                BarColumn(12), text, console=_console, auto_refresh=False, transient=True, redirect_stdout=False
             )
             self._bar, self._task = bar, bar.add_task("", total=None)
 

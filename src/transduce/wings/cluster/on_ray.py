@@ -5,7 +5,6 @@ shards. The name and content of a shard depend only on its input and number, so 
 """
 
 import functools
-import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -87,7 +86,7 @@ def translate_on_ray(
         if len(missing) < plan.shards:
             log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are already complete.")
         log(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
-        translate = functools.partial(_translate, pickle.dumps((job, folder, plan, max(1, pool.cpus))))
+        translate = functools.partial(_translate, job, folder, plan, max(1, pool.cpus))
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
         for _ in with_progress(done, f"of {len(missing):,} shards translated"):
             pass
@@ -115,10 +114,12 @@ def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
         position = end
 
 
-def _translate(call: bytes, shard: Shard, lines: list[str]) -> None:
-    _translator(call).translate(shard, lines)
+def _translate(job: Job, folder: Path, plan: Plan, threads: int, shard: Shard, lines: list[str]) -> None:
+    key = f"{plan.key} {folder}"
+    if key not in _translator:
+        _translator.clear()
+        _translator[key] = ShardTranslator(job, folder, plan, threads)
+    _translator[key].translate(shard, lines)
 
 
-@functools.lru_cache(maxsize=1)
-def _translator(call: bytes) -> ShardTranslator:
-    return ShardTranslator(*pickle.loads(call))
+_translator: dict[str, ShardTranslator] = {}  # a worker loads one translator for all its shards

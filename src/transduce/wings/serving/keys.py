@@ -59,7 +59,7 @@ def add_key(path: Path, name: str) -> str:
     key = secrets.token_urlsafe(32)
     try:
         known = path.read_bytes() if path.exists() else b""
-        if any(line.startswith(f"{name}\t".encode()) for line in known.splitlines()):
+        if any(line.startswith(f"{name}\t".encode()) for line in known.split(b"\n")):
             raise UserError(f"{path}: {name} has a key already. Remove its line to replace it.")
         separator = "" if known.endswith(b"\n") or not known else "\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
