@@ -1,4 +1,4 @@
-"""Learning curves of a run from its journal, as SVG."""
+"""Draw the learning curves of a training run from its journal, as SVG."""
 
 import io
 import math
@@ -28,9 +28,9 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 
 
 def learning_curve(events: Iterable[Event]) -> str:
-    """Draw training and validation loss by update and, below, validation BLEU by update, as SVG for an HTML page.
+    """Draw training loss, validation loss and, in a second chart, validation BLEU by update, as SVG for an HTML page.
 
-    Reads step and nll from "update" events, and step, perplexity and (if computed) bleu from "validation" events.
+    Reads `step` and `nll` from "update" events, and `step`, `perplexity` and any `bleu` from "validation" events.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")
@@ -63,7 +63,7 @@ def _draw(axes: Axes, curve: Curve, colour: str, label: str, *, marker: str) -> 
 
 
 def _to_svg(figure: Figure, description: str) -> str:
-    """The figure as reproducible SVG, with a description for screen readers."""
+    """Save a figure as SVG with a description for screen readers; the same figure always gives the same SVG."""
     buffer = io.StringIO()
     metadata: dict[str, Any] = {"Date": None, "Creator": None}
     figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)

@@ -1,4 +1,4 @@
-"""Record the attention of a model while it translates a sentence."""
+"""Translate a sentence, and record the attention of the model for this translation."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
-    """The attention weights in one of the three uses of attention (section 3.2.3 of the paper)."""
+    """The attention weights of one of the three uses of attention (section 3.2.3 of the paper)."""
 
     weights: Tensor  # (layers, heads, t, s)
     queries: list[str]  # t pieces
@@ -40,7 +40,7 @@ class Attention(NamedTuple):
 def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
     """Translate a text, then run the model on the translation and record its attention.
 
-    Raises UserError for a blank text, for a model without attention, and if the translation raises UserError.
+    Raises UserError if the text is blank, if the model has no attention, or if the text can't be translated.
     """
     if not text.strip():
         raise UserError("The sentence is blank. Enter a sentence with words.")

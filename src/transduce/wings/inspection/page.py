@@ -16,7 +16,7 @@ DRAW = 'transduce.draw(document.getElementById("drawing"), JSON.parse(document.g
 
 
 def shown(text: str) -> str:
-    """Escape a text for HTML and SVG, with symbols for control characters."""
+    """Escape a text for HTML and SVG, and replace control characters by symbols."""
     return html.escape(drawable(text))
 
 
@@ -32,12 +32,12 @@ def section(heading: str, content: str) -> str:
 
 @cache
 def packaged(name: str) -> str:
-    """Read a text file of this package."""
+    """The content of a text file that this package contains."""
     return (files("transduce.wings.inspection") / name).read_text(encoding="utf-8")
 
 
 def drawing(picture: Picture) -> str:
-    """HTML with the data of a picture and the element in which `drawing.js` draws the picture."""
+    """The HTML of a picture: its data, and the element in which `drawing.js` draws the data."""
     data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
         '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'
@@ -46,9 +46,9 @@ def drawing(picture: Picture) -> str:
 
 
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
-    """A complete page whose Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
+    """A complete HTML page; its Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
 
-    `title` is plain text, `body` is HTML. If `draws`, include `drawing.js`. If `inline_styles`, allow style attributes.
+    `title` is plain text, `body` is HTML. `draws` includes `drawing.js`. `inline_styles` allows style attributes.
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""
@@ -60,7 +60,7 @@ def document(title: str, body: str, style: str = "", *, draws: bool = False, inl
 
 
 def picture_page(picture: Picture) -> str:
-    """A page with the attention and the search of one sentence."""
+    """An HTML page with the attention maps and the beam search of one sentence."""
     head = (
         f'<header><h1 dir="auto">{shown(picture.source)}</h1><p dir="auto" class="translation">'
         f"{shown(picture.translation)}</p></header>"

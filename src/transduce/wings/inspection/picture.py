@@ -1,4 +1,4 @@
-"""The data, in JSON, that `drawing.js` draws for a sentence. n: number of positions; s: number of keys in attention."""
+"""The JSON data of a translated sentence, for `drawing.js`. n = positions, s = keys of the attention."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ONE = 1000  # integer thousandths are half as long as decimal fractions, and a p
 
 @dataclass(frozen=True)
 class Maps:
-    """The attention maps of one of the three uses of attention."""
+    """The attention maps of one of the three uses of attention (section 3.2.3 of the paper)."""
 
     use: str  # encoder, decoder, or source (the decoder's attention over the source)
     queries: list[str]
@@ -41,7 +41,7 @@ class Positions:
 
 @dataclass(frozen=True)
 class Picture:
-    """The data drawn for a sentence and its translation."""
+    """The data that `drawing.js` draws for a sentence and its translation."""
 
     source: str
     translation: str
@@ -52,7 +52,7 @@ class Picture:
     positions: list[Positions]  # empty for models without positional encodings
 
     def json(self) -> str:
-        """The fields as a JSON object, in ASCII."""
+        """All fields as a JSON object in ASCII."""
         return json.dumps(self, default=vars, separators=(",", ":"))
 
 
@@ -74,7 +74,7 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Convert weights (…, s) that sum to 1 to integers that sum to 1000, with errors below one; 0 stays 0."""
+    """Round weights (…, s), whose sum is 1, up or down to thousandths, whose sum is 1000; 0 stays 0."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)
@@ -84,7 +84,7 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @torch.inference_mode()
 def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
-    """The positional encodings: one table for both sides if sinusoidal, one table per side if learned."""
+    """The positional encodings of source and target: one shared table of sinusoids, or two learned tables."""
     source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
     if source is None or target is None:
         return []

@@ -1,4 +1,4 @@
-"""Plots of attention maps for papers, and other charts, with matplotlib."""
+"""Draw attention maps and other charts with matplotlib."""
 
 import re
 import textwrap
@@ -35,7 +35,7 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and head (from 1; 0 means all), in one row per layer; if `mean` is true, only their average.
+    """The maps of a layer and a head, counted from 1 (0: all), in rows by layer; `mean` replaces them by their mean.
 
     Raises UserError if the model has no such layer or head.
     """
@@ -52,7 +52,7 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """Draw attention maps (by default, all maps) to a file, in the format of its suffix: .png, .svg or .pdf."""
+    """Draw attention maps, by default all maps, as a picture; the suffix of `path` is .png, .svg or .pdf."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
     alone = rows == columns == 1  # a single map is drawn larger
@@ -76,14 +76,14 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
 
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
-    """Write a figure atomically, in the format of the file's suffix; raises UserError if writing fails."""
+    """Write a figure atomically, in the format that the suffix of `path` names; raises UserError if writing fails."""
     with write_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 
 
 @contextmanager
 def chart(path: Path, size: tuple[float, float], columns: int = 1, **subplots: Any) -> Iterator[list[Axes]]:
-    """Yield axes side by side; after the block, add grids and legends and write the chart to `path`."""
+    """Yield axes side by side; when the `with` block ends, add grids and legends, and write the chart to `path`."""
     figure = Figure(figsize=size, layout="constrained")
     grid = list(figure.subplots(1, columns, squeeze=False, **subplots)[0])
     yield grid

@@ -1,4 +1,4 @@
-"""The report of a training: a self-contained HTML page."""
+"""The report of a training run, as a self-contained HTML page."""
 
 import difflib
 import re
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report; the page omits empty parts."""
+    """The content of a report; the page omits empty sections."""
 
     title: str
     summary: str  # one sentence
@@ -61,7 +61,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
-    """Return both texts as HTML, with <mark> around the words in which they differ."""
+    """Mark the words in which two texts differ; returns both texts as HTML with <mark> elements."""
     units, others = COMPARED_UNIT.findall(text), COMPARED_UNIT.findall(other)
     matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
     marked = ["", ""]
@@ -82,7 +82,7 @@ def _scores(scores: Sequence[Score]) -> str:
         for score in scores
     )
     signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
-    note = "Below each score: its 95 % confidence interval from bootstrap resampling."
+    note = "The range below a score is its 95 % confidence interval, from bootstrap resampling."
     return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
 
 

@@ -14,7 +14,7 @@ Fate = Literal["kept", "complete", "pruned", "left"]  # left: incomplete when th
 
 @dataclass(frozen=True)
 class Node:
-    """A continuation of a hypothesis by one token; the node's index within its step is its rank, counted from 0."""
+    """A hypothesis extended by one token; the nodes of a search step are in the order of their rank, best first."""
 
     piece: str
     token: int
@@ -53,7 +53,7 @@ class SearchTree:
 
 
 def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str) -> SearchTree:
-    """Build the tree of one sentence's search from its steps; `end` is the text that stands for EOS."""
+    """Build the tree from the steps of one sentence's beam search; `end` is the text shown for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
     tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
     finished = [

@@ -1,9 +1,9 @@
 """Lexically constrained beam search: every translation contains the required terms.
 
-After Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation": hypotheses form groups
-by the number of term tokens that they still have to write, and compete only within their group. Without groups,
-the more probable hypotheses without terms would displace the hypotheses with terms. Post and Vilar divide a beam of
-fixed size among the groups. Here, each group gets as many places as a full beam; unused places go to other groups.
+The algorithm follows Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation".
+Hypotheses that still lack the same number of term tokens form a group, and compete only within this group. Otherwise,
+more probable hypotheses without terms would displace hypotheses with terms. Post and Vilar divide a beam of fixed size
+among the groups. Here, the beam has room for `beam_size` hypotheses per group; larger groups use the spare room.
 
 b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
@@ -22,14 +22,14 @@ from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 
 class Progress(NamedTuple):
-    """The indices of the constraints that a hypothesis has met, and of the constraints that it has begun."""
+    """Which constraints a hypothesis has met, and which constraints it has begun."""
 
     met: frozenset[int]
     begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
 
 
 class SentenceConstraints:
-    """The constraints of one sentence, and how its hypotheses can meet them."""
+    """Computes how far the hypotheses of one sentence meet the constraints of the sentence."""
 
     def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
         self.constraints, self.boundaries = constraints, boundaries
@@ -44,7 +44,7 @@ class SentenceConstraints:
         ]
 
     def advance(self, progress: Progress, last: int, token: int) -> Progress:
-        """The progress of a hypothesis that ends in `last`, after it is extended by `token`, which is not EOS."""
+        """The progress of a hypothesis whose last token is `last`, after `token` (not EOS) is appended."""
         first = self.boundaries.first[token]
         ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
         going_on = (*progress.begun, *self._beginning(progress, last))
@@ -53,7 +53,7 @@ class SentenceConstraints:
         return Progress(met, frozenset(each for each in begun if each[0] not in met))
 
     def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield the constraints that may begin after the token `last`, with the tokens of each segmentation."""
+        """Yield the unmet constraints that may begin after the token `last`, each with the tokens of a segmentation."""
         opens = last == BOS or self.boundaries.opens[last]
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
@@ -61,10 +61,10 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the tokens that a hypothesis needs to meet all constraints; at 0, the hypothesis may end.
+        """An upper bound on the number of tokens that are needed to meet all constraints; 0 if the hypothesis may end.
 
-        Either all incomplete constraints are begun again, or a begun constraint is finished and all others are begun
-        again; the bound is the smaller number of tokens. Unless the bound is 0, some next token lowers it by one.
+        The bound is the smallest of these sums: the tokens of all incomplete constraints; or the rest of one begun
+        constraint and the tokens of all other unmet constraints. A positive bound falls by 1 with some next token.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
@@ -78,7 +78,7 @@ class SentenceConstraints:
 
 
 class ConstraintSelector:
-    """A `decoding.types.Selector` that selects hypotheses by their progress and log-probability."""
+    """A `decoding.types.Selector` that chooses hypotheses by constraint progress and log-probability."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ConstraintSelector:
         limits: Sequence[int],
         beam_size: int,
     ):
-        """Raises ValueError if a sentence's constraints have more tokens than its limit, EOS not counted."""
+        """Raises ValueError if the constraints of a sentence need more tokens than its limit, not counting EOS."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits = list(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
@@ -95,11 +95,11 @@ class ConstraintSelector:
         # For each sentence, the progress of its open hypotheses, by their tokens.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
         if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
-            raise ValueError("a sentence's constraints have more tokens than its limit allows")
+            raise ValueError("the constraints of a sentence need more tokens than its translation may have")
 
     @property
     def beam_size(self) -> int:
-        """The largest beam size that any of the sentences needs."""
+        """The beam size of the search: the largest size that any sentence needs."""
         return max(self.sizes, default=1)
 
     def select(self, sentences: Tensor) -> None:
@@ -110,9 +110,9 @@ class ConstraintSelector:
         )
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Takes tokens (b, w, n) and totals (b, w * v); returns the totals to keep and their indices, both (b, 2k).
+        """Choose 2k candidates from totals (b, w * v) after tokens (b, w, n); returns totals and indices, both (b, 2k).
 
-        The first k continuations end their hypotheses, and the last k do not. Unused places have the value -inf.
+        The first k candidates end with EOS, and the last k do not. Empty slots have the total -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
@@ -135,7 +135,7 @@ class ConstraintSelector:
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
 
     def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
-        """Indices (b, c) in the totals of tokens that begin or continue a constraint; rows are padded with PAD."""
+        """Indices (b, c) in `totals` of the tokens that begin or continue a constraint; PAD fills short rows."""
         required = [
             [
                 row * v + token
@@ -151,10 +151,10 @@ class ConstraintSelector:
     def _choose(
         self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
-        """Choose which candidates of sentence i end and which continue, as indices in the totals; updates the progress.
+        """Choose the candidates of sentence i that end and those that stay open; updates the progress.
 
-        Groups take turns, the group with fewest tokens to write first; an exhausted group is skipped. A hypothesis may
-        end only if it is among the best `size` candidates that meet all constraints.
+        The groups supply open candidates in turn; the group that lacks the fewest tokens is first. A hypothesis may
+        end only if it is among the best `size` candidates that meet all constraints. Returns indices in the totals.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one

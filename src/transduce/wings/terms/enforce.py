@@ -1,4 +1,4 @@
-"""Enforces a glossary: sentences whose translations lack a term are translated again by a constrained search."""
+"""Enforces a glossary: if a translation lacks a term, a constrained search translates the sentence again."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from transduce.wings.terms.glossary import Glossary, contains, segment, word_bou
 def enforce(
     translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
 ) -> NBestLists:
-    """Return n-best lists with results of a constrained search in place of hypotheses that lack a required term.
+    """Replace hypotheses that lack a required term by results of a constrained search; returns the n-best lists.
 
     Raises UserError if a sentence's terms are longer than its translation may be, or if no engine supports constraints.
     """

@@ -1,4 +1,4 @@
-"""A glossary: source-language terms with targets; translations of texts with a term must contain its target."""
+"""A glossary: terms and their required translations (targets), and the constraints that require the targets."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all
 
 
 class WordBoundaries(NamedTuple):
-    """Where words can begin: each target piece's kind of first character, and whether a word may follow the piece."""
+    """For each target piece: the kind of its first character, and whether a word may follow it without a space."""
 
     first: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
@@ -35,7 +35,7 @@ class Constraint(NamedTuple):
 
 
 def read_glossary(file: str) -> list[Term]:
-    """The terms of a bilingual file, such as a TSV; skips blank lines. Raises UserError if a term has only one side."""
+    """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target."""
     terms = []
     for source, target, origin in read_pairs([file]):
         if bool(source.strip()) != bool(target.strip()):
@@ -46,21 +46,21 @@ def read_glossary(file: str) -> list[Term]:
 
 
 class Glossary:
-    """Terms, indexed by their first word; if two terms have the same source, the later one applies."""
+    """Terms, indexed by their first word; if two terms have the same source, the later term applies."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError if a term has an empty side or a line break; the message gives the term's number, from 1."""
+        """Raises UserError if a source or target is blank or has a line break; the message counts terms from 1."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
-                raise UserError(f"Term {number} of the glossary must have one line of text on both sides.")
+                raise UserError(f"Term {number} of the glossary must have a source and a target of one line each.")
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
-        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest is used."""
+        """The targets of the terms in a text, in the text's order; only the longest of overlapping terms counts."""
         if not self._by_first:
             return []
         units = _units(text)
@@ -107,7 +107,7 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.target.encode_behind(target)
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
     if UNK in segmentations[0]:  # possible with an imported model
-        raise UserError(f"The model's vocabulary can't spell the term {target}. Remove it from the glossary.")
+        raise UserError(f"The model's vocabulary can't spell the term {target}. Remove the term from the glossary.")
     if segmentations[0] == segmentations[1]:
         segmentations = segmentations[:1]
     return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
@@ -122,7 +122,7 @@ def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
 
 @cache
 def _boundaries(piece: str) -> tuple[Kind, bool]:
-    """A piece's values in WordBoundaries; a partial UTF-8 byte is assumed to join its neighbours."""
+    """A piece's `first` and `opens`; a non-ASCII byte joins its neighbours, unless it begins a Chinese character."""
     text = piece.replace(SPACE, " ")
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)
