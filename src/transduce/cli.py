@@ -1,7 +1,7 @@
 """The command line: lists the commands, reads the arguments and reports errors.
 
-A command is one function, whose module is imported when the command is called. To add a command, write the function and
-add it to COMMANDS (CONTRIBUTING.md).
+A command is a function. The function's module is imported only when the command is called. To add a command, write
+its function and add the command to COMMANDS (see CONTRIBUTING.md).
 """
 
 import inspect
@@ -22,7 +22,7 @@ from transduce.system.machine import sleep_soon
 
 
 class Command(NamedTuple):
-    """A command: its function, named as "module:function", and its summary in `transduce --help`."""
+    """The function of a command, and the summary of the command in `transduce --help`."""
 
     function: str  # "module:function"
     summary: str
@@ -73,9 +73,9 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line, by default the command line of this process.
+    """Run `transduce` with `arguments`, by default the arguments of this process.
 
-    Exit status: 2 after a user's mistake, which is printed; 130 after Ctrl-C; 141 if the output pipe is closed.
+    The exit status is 2 after a printed error message, 130 after Ctrl-C, and 141 if the output pipe is closed.
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The cyclopts application with all commands; raises errors without printing them; flags have no `--no-` variants.
+    """The cyclopts application with all commands. It raises errors and prints none. Flags have no `--no-` variants.
 
-    `--help` shows the summary of every command if `bare` is true, otherwise the docstring of the named command.
+    If `bare` is true, `--help` lists all commands with their summaries. Otherwise it shows one command's docstring.
     """
     app = cyclopts.App(
         name="transduce",
@@ -143,7 +143,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 
 
 def _sentence(error: UserError | CycloptsError) -> str:
-    """The error message on one line; for wrong usage, the line also names the command that shows help."""
+    """The error message on one line. For a usage error, the line ends with the command that shows help."""
     if isinstance(error, UserError):
         return _with_flags(error)
     command = " ".join(error.command_chain or ())
@@ -158,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The error message, followed in brackets by the flags of the options to change."""
+    """The error message; the flags of the options to change follow in brackets."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
@@ -166,7 +166,7 @@ def _with_flags(error: UserError) -> str:
 
 
 def _shown_default(default: Any) -> str | None:
-    """A default as `--help` shows it, or None if the default is empty and is not shown."""
+    """The text of a default value in `--help`, or None to hide an empty default."""
     return None if default in ((), None, "", False) else str(default)
 
 

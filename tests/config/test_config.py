@@ -170,7 +170,7 @@ def test_an_unknown_option_names_the_nearest(name: str, nearest: str) -> None:
 
 
 def test_a_name_like_no_other_leads_to_the_list() -> None:
-    with pytest.raises(UserError, match=r"'zzz'; `transduce options` lists them all\."):
+    with pytest.raises(UserError, match=r"'zzz'; `transduce options` lists all options\."):
         parse_assignments(["zzz=1"])
 
 
@@ -215,7 +215,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
         ({"model.expert_layers": (7,)}, "model.expert_layers must be from 1 to 6, the number of layers"),
-        ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3"),
+        ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
         ({"train.seed": 2**63}, "train.seed must be at least 0 and below 9223372036854775808, not 9223372036854775808"),

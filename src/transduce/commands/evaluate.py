@@ -36,9 +36,9 @@ def evaluate(
 ) -> None:
     """Score translations by BLEU, chrF and TER, with sacreBLEU's signatures.
 
-    With MODEL SOURCE REFERENCE, or MODEL and one bilingual file, the model translates the source, and its translations
-    are scored. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2
-    REFERENCE` compares two files by paired bootstrap. Higher BLEU and chrF, and lower TER and perplexity, are better.
+    MODEL SOURCE REFERENCE translates SOURCE with the model and scores the translations. MODEL PAIRS does the same with
+    one bilingual file. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2
+    REFERENCE` compares two files by paired bootstrap. BLEU and chrF are better if higher, TER and perplexity if lower.
 
     Parse trees are scored by labelled brackets, as EVALB does. MODEL GOLD.mrg parses the sentences of GOLD.mrg and
     scores the parses. `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
@@ -46,12 +46,12 @@ def evaluate(
     Args:
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
-        against: A second file of translations of the same source, to compare with --hypothesis.
+        against: Compare this second file of translations of the same source with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
-            default the model's data.bleu_tokenize; without a model, 13a.
-        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, with root brackets of any label ignored.
-        paper_bleu: The target language, de or fr: also print the paper's BLEU, tokenised and with compounds split.
+            default, the model's data.bleu_tokenize; without a model, 13a.
+        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, but the labels ROOT, S1 and "" are ignored.
+        paper_bleu: Also print BLEU as in the paper (tokenised, compounds split) for this target language: de or fr.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
@@ -66,7 +66,7 @@ def evaluate(
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError("--against compares two files. Give the first file with --hypothesis, and give the REFERENCE.")
+        raise UserError("--against compares two files. Give the first file with --hypothesis, and REFERENCE.")
     elif len(arguments) not in (2, 3):
         wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")

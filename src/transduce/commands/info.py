@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Show a model's shape, training and scores, and its non-default options with the sources of their values.
+    """Show a model's shape, training, scores and non-default options, with the source of each option's value.
 
     Args:
         model: A model folder.
@@ -59,9 +59,9 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
-        facts.append(("state", "not finished; this is the newest checkpoint. Repeat `transduce train …` to resume"))
+        facts.append(("state", "not finished; weights of the newest checkpoint. Repeat `transduce train …` to resume"))
     if config.sources is None:
-        facts.append(("options", "sources of their values not recorded (model of an older transduce)"))
+        facts.append(("options", "sources of the values not recorded: an older transduce wrote this model"))
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
     if averaged := metrics.get("averaged_steps"):

@@ -34,19 +34,19 @@ def prepare(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Clean a corpus, learn its vocabulary and encode it; `transduce train --train OUT` trains on the result.
+    """Prepare a corpus for `transduce train --train OUT`: clean the text, learn a vocabulary and encode the text.
 
     Args:
-        recipe: A TOML file of options, or the name of a recipe that comes with transduce.
+        recipe: A TOML file of options, or the name of a built-in recipe.
         out: The folder to write.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them; or two subtitle files or HTML pages. Text and bilingual files may be compressed.
         valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default from the file names, too.
-        vocabulary: A model folder or a prepared corpus; use its vocabulary instead of learning one.
+        target: Language code of the target, such as de; by default from file names such as train.en and train.de.
+        vocabulary: Use the vocabulary of this model folder or prepared corpus instead of learning one.
         shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. Run
-            this sequence twice: prepare every shard, then run `transduce join`.
+            these two steps twice: prepare every shard, then run `transduce join`.
         on: Prepare on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
@@ -96,7 +96,7 @@ def print_prepared(prepared: "Prepared") -> None:
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a vocabulary was learned with; raises UserError if `chosen` contradicts them."""
+    """The options with which a vocabulary was learned; raises UserError if the options `chosen` contradict them."""
     from transduce import model_folder
     from transduce.preparation.prepared import is_prepared, read_facts
 

@@ -1,4 +1,4 @@
-"""For `--profile`: time a command's phases, and compare its speed with the machine's speed in matrix products."""
+"""The option `--profile`: times a command's phases, and compares its speed with that of large matrix products."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 @contextmanager
 def profiled(phases: Sequence[str]) -> Iterator[Profile]:
-    """Time the phases of a block and print the times at its end, also after an error."""
+    """Time the phases of the code in a `with` block; print the times when the block ends or fails."""
     with profiling(phases, _synchronize) as profile:
         try:
             yield profile
@@ -31,14 +31,14 @@ def profiled(phases: Sequence[str]) -> Iterator[Profile]:
 
 
 def _synchronize() -> None:
-    """Wait for the GPU if one is in use; doesn't import torch."""
+    """Wait until the GPU has finished its work; does nothing if torch is not loaded or uses no GPU."""
     torch = sys.modules.get("torch")
     if torch and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the speed of the updates, if there were any."""
+    """Print the speed of a training, unless it made no updates."""
     counts = profile.counts
     if not counts["pairs"]:
         return
@@ -56,7 +56,7 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
 
 
 def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """Print the speed of the torch engine with these models, if it was used."""
+    """Print the translation speed of the torch engine, unless the engine translated nothing."""
     counts = profile.counts
     if not counts["sentences"]:
         return

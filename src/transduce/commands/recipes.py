@@ -30,7 +30,7 @@ def gather(
     languages: tuple[str, str],
     assignments: Sequence[str],
 ) -> Settings:
-    """The options of the recipe, overridden by those of the command line."""
+    """The options of the recipe, overridden by the options of the command line."""
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
@@ -43,7 +43,7 @@ def gather(
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """The options, with languages from the suffixes of the corpus files unless an option names a language."""
+    """Add the languages that the suffixes of the corpus files name, unless `settings` has a language."""
     languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
     if not languages:
         return settings
@@ -51,7 +51,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """The pairs of the validation files; an empty list without files; raises UserError if the files hold no pair."""
+    """The pairs of the validation files, or [] without files; raises UserError if the files hold no pair."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []
@@ -61,7 +61,7 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """The text and file name of a recipe, given as a file or as the name of a recipe that comes with transduce."""
+    """The text and file name of a recipe; `recipe` is a file or the name of a built-in recipe."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":

@@ -10,7 +10,7 @@ from transduce.config.parse import parse_assignments
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
     """Print the log-probability that a model gives to each translation in a file.
 
-    Each output line is a log-probability in nats, end-of-sentence token included; for a blank pair, it is 0.
+    Each output line is a log-probability in nats, which includes the end-of-sentence token. A blank pair gives 0.
 
     Args:
         model: A model folder.

@@ -28,10 +28,10 @@ def train(
 ) -> None:
     """Train a model, or resume an interrupted training.
 
-    Model size, batch size and schedule are chosen by the size of the corpus, unless an option sets them.
+    The size of the corpus determines model size, batch size and learning-rate schedule, unless an option sets them.
 
     Args:
-        recipe: A TOML file of options, or the name of a recipe that comes with transduce.
+        recipe: A TOML file of options, or the name of a built-in recipe.
         out: The model folder. If the folder holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
             folder of them; two subtitle files or HTML pages; or a folder written by `transduce prepare`. Text and
@@ -40,13 +40,13 @@ def train(
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from file names such as train.en and train.de.
-        init: A model folder to fine-tune: training starts with its weights, vocabulary and shape.
-        keep_optimizer: With --init, start with the newest checkpoint and its optimizer state, not averaged weights.
+        init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
+        keep_optimizer: With --init, keep the optimizer state: start from the newest checkpoint, not averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """
     if keep_optimizer and not init:
-        raise UserError("--keep-optimizer continues with the optimizer state of the model of --init. Give --init, too.")
+        raise UserError("--keep-optimizer takes the optimizer state from the model of --init. Give --init, too.")
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 

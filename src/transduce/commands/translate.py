@@ -1,4 +1,4 @@
-"""`transduce translate` for lines; packages in wings/ translate documents, and lines in shards or on Ray."""
+"""The command `transduce translate`: translates lines; wings/ has the code for documents, shards and Ray."""
 
 import dataclasses
 import json as json_format
@@ -61,7 +61,7 @@ class LineFormat:
         return self.json or self.alignment or self.n_best > 1
 
     def options(self, glossary: Sequence[Term]) -> TranslationOptions:
-        """The options with which the translator translates the lines."""
+        """The options for `Translator.translate_lines`."""
         return TranslationOptions(self.n_best, self.alignment, tuple(glossary), self.sentences)
 
 
@@ -92,7 +92,7 @@ class Call:
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
-        """Load the translator for a block; with `profile`, print a time profile when the block ends."""
+        """Load the translator for a `with` block; if `profile` is true, print a time profile at the end."""
         from transduce.decoding.loading import load  # numpy: too slow for --help
 
         with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
@@ -141,9 +141,9 @@ def translate(
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        n_best: Number of translations per line. If it is more than 1, they are written as JSON, best first.
+        n_best: Number of translations per line, best first. A number above 1 turns on --json.
         engine: torch: built-in search, for every model. int8: torch with 8-bit matrix products, on a CPU. ctranslate2:
-            faster, for Transformers on a CPU. auto: ctranslate2 if it supports the model without loss, else torch.
+            faster, for Transformers on a CPU. auto: ctranslate2 if it translates as well as torch, else torch.
         sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
         redo: In a bilingual document, also translate texts that already have a translation.
         json: Write a JSON object per line: the translation, its score, pieces and flags.
@@ -166,7 +166,7 @@ def _job(call: Call) -> Callable[[Call], None]:
     """The function that translates the input; raises UserError for options that don't apply to this input."""
     is_document = suffixes(call.input)[0] in DOCUMENT_SUFFIXES
     if call.redo and not is_document:
-        raise UserError("--redo is for documents that hold both languages: .po, .xlf, .xliff or .tmx.")
+        raise UserError("--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """Yield the lines to write; print the progress and, at the end, the numbers of lines that need checking."""
+    """Yield the lines of the output; print the progress, and at the end the numbers of the lines to check."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -207,7 +207,7 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 
 
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
-    """The JSON fields of a translation and its alternatives; if `alignment` is true, "alignment" holds links."""
+    """The JSON fields of a translation and its alternatives, with the word alignment if `alignment` is true."""
     links = translation.pop("links")
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """For each flag, the number of flagged lines and the line numbers of the first few."""
+    """The number of lines with each flag, and the line numbers of the first of these lines."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Flags:
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
     def log(self) -> None:
-        """Print how many texts need checking and why, with the line numbers of the first few."""
+        """For each flag, print its meaning, the number of flagged lines and the first line numbers."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")

@@ -1,1 +1,1 @@
-"""Options: their names, types, defaults and values in the paper, and the table that chooses sizes."""
+"""The options with their types, defaults and values in the paper, and a table of defaults by corpus size."""

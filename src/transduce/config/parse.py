@@ -32,7 +32,7 @@ CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
 def configure(*layers: Options) -> RunConfig:
-    """Merge layers of options into a configuration, where later layers win; raises UserError for invalid options."""
+    """Merge options into a configuration; later layers override earlier ones. Raises UserError for invalid options."""
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:
         for name, value in layer.items():
@@ -61,7 +61,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
-    """The options in the text of a TOML file; raises UserError, which names `file`, for invalid text."""
+    """The options in the text of a TOML file. If the text is invalid, raises UserError with the file name `file`."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -82,7 +82,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 
 
 def to_toml(config: RunConfig) -> str:
-    """The whole configuration as TOML, which can be read back: `configure(read_recipe(to_toml(c), ...)) == c`."""
+    """All options of a configuration as TOML: `configure(read_recipe(to_toml(c), ...)) == c`."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
     return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
@@ -93,13 +93,13 @@ def _kinds() -> dict[str, Any]:
 
 
 def _kind(name: str, unknown: str = "Unknown") -> Any:
-    """The type of an option; for an unknown option, raises UserError, which suggests the most similar name."""
+    """The type of an option. For an unknown option, raises UserError with the most similar name."""
     kinds = _kinds()
     if name in kinds:
         return kinds[name]
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
-    hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists them all."
+    hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists all options."
     raise UserError(f"{unknown} option '{name}'; {hint}")
 
 
@@ -202,4 +202,4 @@ def _check_model(model: ModelConfig) -> None:
         raise UserError(f"model.expert_layers must be from 1 to {layers}, the number of layers.")
     for text in model.convolutions:
         if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text):
-            raise UserError(f"model.convolutions: '{text}' is not written COUNTxCHANNELSxKERNEL, such as 9x512x3.")
+            raise UserError(f"model.convolutions: '{text}' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3.")

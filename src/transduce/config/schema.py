@@ -25,7 +25,7 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """An option's dataclass field, with `least` <= value < `below`; `transduce options` shows the other arguments."""
+    """A dataclass field for an option, whose value must be at least `least` and below `below`."""
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
@@ -36,9 +36,9 @@ class ModelConfig:
     kind: Literal[tuple(FAMILIES)] = option(  # type: ignore[valid-type]  # the registry is the list of names
         "transformer", "model family", paper="transformer"
     )
-    vocab_size: int = option(37000, "size of the target vocabulary, set from the tokenizer", paper="37000", least=1)
+    vocab_size: int = option(37000, "size of the target vocabulary (set by the tokenizer)", paper="37000", least=1)
     source_vocab_size: int = option(
-        0, "size of the source vocabulary, set from the tokenizer; 0: joint vocabulary", paper="0"
+        0, "size of the source vocabulary (set by the tokenizer); 0: joint vocabulary", paper="0"
     )
     num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1)
     num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1)
@@ -64,7 +64,7 @@ class ModelConfig:
     experts: int = option(0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0")
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
     expert_layers: tuple[int, ...] = option(
-        (), "numbers of the encoder and decoder layers with experts, from 1; empty: all layers"
+        (), "encoder and decoder layers with experts; the first layer is 1; empty: all layers"
     )
     cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
     kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
@@ -72,7 +72,7 @@ class ModelConfig:
         (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )
     window: int = option(
-        0, "keys that self-attention sees on each side, counting the position itself; 0: all", unit="tokens", paper="0"
+        0, "self-attention sees only positions less than this distance away; 0: all positions", unit="tokens", paper="0"
     )
 
     @property
@@ -98,28 +98,28 @@ class DataConfig:
     """Options for the text, its cleaning, its vocabulary and its batches."""
 
     corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
-    valid: tuple[str, ...] = option((), "validation files; empty: split pairs off the training corpus (data.holdout)")
+    valid: tuple[str, ...] = option((), "validation files; empty: data.holdout pairs are split off the corpus")
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "type of SentencePiece model", paper="bpe")
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
-    symbols: bool = option(False, "the target side is linearised parse trees, in which each word is one token")
+    symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto", "masked: replace placeholders by symbols, remove tags; auto: masked for documents", paper="kept"
+        "auto", "masked: placeholders become tokens, tags are removed; auto: masked for documents", paper="kept"
     )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
-        25000, "maximum size of an update on each side, padding included", unit="tokens", paper="25000", least=1
+        25000, "maximum tokens per update on each side, padding included", unit="tokens", paper="25000", least=1
     )
     max_length: int = option(
-        256, "maximum length of a side; pairs with a longer side are left out of training", unit="tokens", least=1
+        256, "maximum length of source and of target; longer pairs are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(0.0, "maximum ratio of a pair's longer to its shorter side, in characters; 0: no limit")
+    max_ratio: float = option(0.0, "maximum ratio of a pair's longer to its shorter text, in characters; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
-    rules: tuple[str, ...] = option((), "rules of `transduce doctor`; pairs that break any of them are left out")
+    rules: tuple[str, ...] = option((), "leave out pairs that break any of these rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
-    holdout: int = option(1000, "number of pairs to split off if there are no validation files", unit="pairs")
+    holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
 
 
 @dataclass(frozen=True)
@@ -130,16 +130,16 @@ class TrainConfig:
     minutes: float = option(
         0.0, "limit on training time across restarts, in addition to train.steps; 0: no limit", unit="minutes"
     )
-    warmup: int = option(4000, "updates over which the learning rate rises", unit="updates", paper="4000", least=1)
+    warmup: int = option(4000, "updates until the learning rate peaks", unit="updates", paper="4000", least=1)
     cooldown: int = option(
         0, "number of final updates over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
     )
     learning_rate: float = option(
         1.0, "factor on the paper's schedule, which peaks at 1 / sqrt(d_model * warmup)", paper="1"
     )
-    label_smoothing: float = option(0.1, "probability that is spread evenly over the vocabulary", paper="0.1", below=1)
+    label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
-    accumulate: int = option(0, "micro-batches per update; 0: as few as memory allows, measured at the start")
+    accumulate: int = option(0, "micro-batches per update; 0: the fewest that fit into memory, found by trial")
     precision: Literal["float32", "bfloat16", "auto"] = option(
         "auto", "precision of matrix products; auto: bfloat16 if the processor supports it", paper="float32"
     )
@@ -152,12 +152,12 @@ class TrainConfig:
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
-        5, "last checkpoints to average, unless the last checkpoint is better; 1: no averaging", paper="5", least=1
+        5, "number of last checkpoints to average, unless the last one is better; 1: no averaging", paper="5", least=1
     )
     patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
     threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
-    shard: bool = option(False, "with several processes: each keeps only a shard of the model (FSDP)")
+    shard: bool = option(False, "split the model into shards, one per process (FSDP)")
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,12 @@ class DecodeConfig:
     beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
     length_penalty: float = option(0.6, "exponent alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")
     max_extra_tokens: int = option(
-        50, "maximum number of tokens by which a translation exceeds its source", unit="tokens", paper="50"
+        50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
     )
     max_tokens: int = option(
-        4096, "maximum batch size in source tokens, each counted once per hypothesis", unit="tokens", least=1
+        4096, "maximum number of source tokens in a batch times decode.beam_size", unit="tokens", least=1
     )
-    shortlist: bool = option(False, "limit CTranslate2 to target tokens seen with the source tokens in training")
+    shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of source tokens")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Options, each with its source: the layer that set its value.
+"""Option values with their sources; a source is the layer that set the value.
 
 Layers, by rising priority: the defaults of the schema, the table of sizes, the model that training continues from,
 a recipe, the command line, and values that a training derives from its corpus, its machine or a trial run.
@@ -18,7 +18,7 @@ CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # these sources mean that t
 
 
 class Settings(Mapping[str, Any]):
-    """Immutable options by dotted name, each with the source of its value."""
+    """An immutable mapping of dotted option names to values, which records the source of each value."""
 
     def __init__(self, source: str = DEFAULT, values: Options | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
@@ -26,7 +26,7 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
-        """Convert options to Settings, with the calling program as the source; Settings are returned as they are."""
+        """Convert options to Settings with the source CALLER; return Settings unchanged."""
         return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod
@@ -37,17 +37,17 @@ class Settings(Mapping[str, Any]):
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """A copy overridden by `values`; a value that stays the same, even if it is a default, keeps its source."""
+        """A copy overridden by `values`. An option with an unchanged value, even the default, keeps its source."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
 
     def under(self, source: str, values: Options) -> Self:
-        """A copy in which `values` supplies the options that are not set yet."""
+        """A copy that takes missing options from `values`."""
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
-        """A copy overridden by the options and sources of `other`; a value that stays the same keeps its source."""
+        """A copy overridden by `other` and its sources. An option with an unchanged value keeps its source."""
         new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 
@@ -65,7 +65,7 @@ class Settings(Mapping[str, Any]):
         return self.source(name) in CHOSEN
 
     def config(self) -> RunConfig:
-        """The configuration, with the source of every option; raises UserError as `configure` does."""
+        """The configuration with the source of every option; raises UserError for invalid options."""
         sources = {option.name: self.source(option.name) for option in options()}
         return dataclasses.replace(configure(self), sources=sources)
 

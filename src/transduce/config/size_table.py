@@ -1,4 +1,4 @@
-"""The table of sizes: the values, by corpus size, of options that the user does not set.
+"""The table of sizes: values, by corpus size, for options that the user does not set.
 
 Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
 has too few updates) and many epochs. The last row is the paper's base model. The values in row 2 were measured on
@@ -66,8 +66,8 @@ def training_options(
 ) -> Mapping[str, Any]:
     """Options for the length and the learning rate of a training.
 
-    `warmup` is train.warmup if the user set it, else 0. With `fine_tuning`, the learning rate is divided by 3, as the
-    model is trained already. `max_updates` is the limit that follows from train.steps and train.minutes, if set.
+    `warmup` is train.warmup if the user set it, else 0. If `fine_tuning` is true, the learning rate is divided by 3.
+    `max_updates` is the number of updates that train.steps and train.minutes allow.
     """
     row = sizes_for(pairs)
     peak = row.peak / 3 if fine_tuning else row.peak
