@@ -84,7 +84,7 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write config.toml and, if the sources of its values are recorded, sources.json; both atomically."""
+    """Write config.toml atomically, and sources.json too if the sources of the values are recorded."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
     write_text(folder / CONFIG, to_toml(config))
@@ -103,7 +103,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a training except step 0, oldest first, intact or damaged."""
+    """The checkpoints of a training run except step 0, oldest first, intact or damaged."""
     return [path for path in checkpoints_in(run / CHECKPOINTS) if step_of(path)]
 
 

@@ -293,7 +293,7 @@ def check_full(result: subprocess.CompletedProcess[str], parent: Path, reason: s
     assert "needs at least 10,000,000 bytes" in said[0]
     assert "needs at least 400,000 bytes" in said[2]
     assert "needs at least 0 bytes" not in said[4]
-    assert all(reason in line and "free more space" in line for line in said)
+    assert all(reason in line and "Free more space" in line for line in said)
 
 
 def test_a_full_disk_is_told_and_changes_nothing(tmp_path):

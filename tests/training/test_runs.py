@@ -592,7 +592,7 @@ def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str)
     last = result.stderr.splitlines()[-1]
     found = re.fullmatch(
         rf"transduce: There is no room for {out}/checkpoints/(step-\d+): it needs at least ([\d,]+) bytes, "
-        rf"([\d,]+) bytes are free \(.*({reason}).*\); free more space\.",
+        rf"([\d,]+) bytes are free \(.*({reason}).*\). Free more space\.",
         last,
     )
     assert found, result.stderr

@@ -1,4 +1,4 @@
-"""Link the words of a translation to words of its source, by the attention with which the model predicts them.
+"""Link the words of a translation to the words of its source, by the model's attention to the source.
 
 Dimensions: s = source pieces, t = target pieces.
 """
@@ -27,10 +27,10 @@ def align(
     ranked: Sequence[tuple[Translation, Sequence[Hypothesis]]],
     attention: Callable[[list[list[int]], list[list[int]]], Iterable[NDArray[np.float32]]],
 ) -> list[Translation]:
-    """Add links to the translations of texts and to their alternatives.
+    """Add word links to the translations of texts and to their alternatives.
 
-    `sources` holds the ids of the texts; `ranked` holds their translations, and the hypotheses of each translation and
-    of its alternatives; `attention` computes the attention of each pair of source and target ids.
+    `sources` holds the ids of each text. `ranked` holds the translation of each text, with the hypotheses of the
+    translation and of its alternatives. `attention` computes the attention of each target to its source.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
@@ -59,9 +59,9 @@ def find_links(
     target_spans: Sequence[Span],
     share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """Link each target word to the source words that it attends to most; links are in the order of target words.
+    """Link each target word to the source words that it attends to most, in the order of the target words.
 
-    `weights` (t, s) is the attention of each target piece; its rows sum to less than 1 (EOS and spaces get the rest).
+    `weights` (t, s) is the attention of each target piece; a row sums to less than 1, because EOS is left out.
     `source` and `target` are the spans of words. A target word that attends to no source word has no link.
     """
     if not source or not target:

@@ -1,7 +1,7 @@
 """Choose the decoder layer whose attention to the source aligns words, and compute this attention.
 
-Only some decoder layers attend to the words that they translate. The layer is chosen without aligned text, by the
-mutual information of the pieces that it links, over pairs that training held out.
+Only in some decoder layers do target words attend to the source words that they translate. The layer is chosen by the
+mutual information of the pieces that it links in validation pairs. No aligned text is needed.
 
 b = sentences, s = source positions, t = target positions.
 """
@@ -45,7 +45,7 @@ def source_attentions(model: Seq2Seq) -> list[nn.Module]:
 
 
 def alignment_layer(model: model_folder.Bundle) -> int:
-    """The layer that aligns words: recorded in metrics.json, else chosen by held-out pairs, else guessed."""
+    """The layer that aligns words: from metrics.json, else chosen on validation pairs, else guessed."""
     metrics = model.folder / model_folder.METRICS
     recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
     if ALIGNMENT_LAYER in recorded:
@@ -57,12 +57,12 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one (the last of only two) is nearly the best in most models."""
+    """Guess the layer that aligns words: of at most two layers the last, otherwise the last but one."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The layer whose links, from each target piece to the source piece with most attention, are most informative."""
+    """The layer whose links between pieces (see `piece_links`) have the highest mutual information."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)
@@ -70,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """Count how often each layer links two pieces (source, target); sentences too long for the model are skipped."""
+    """Count each layer's links from target pieces to the most attended source pieces; skips pairs that are too long."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
@@ -89,7 +89,7 @@ def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) 
 
 
 def information(links: Counter[tuple[int, int]]) -> float:
-    """The mutual information of linked pieces in nats; a link's joint probability is estimated from the other links."""
+    """The mutual information of linked pieces in nats; a link's joint probability is estimated from all other links."""
     source, target = Counter[int](), Counter[int]()
     for (s, t), count in links.items():
         source[s] += count

@@ -57,10 +57,10 @@ def beam_search(
     """Find the n_best translations of every sentence, best first; n_best is beam_size by default.
 
     `max_lengths` holds the maximum length of each translation, EOS not counted; at this length, a hypothesis must end.
-    A sentence is done when no open hypothesis can become one of its n_best translations, so a smaller n_best returns
-    the same best hypotheses sooner. A sentence with fewer than n_best possible translations gets a shorter list.
-    beam_size 1 is greedy search. `token_filter` forbids tokens. `on_step` is called with the candidates of each step.
-    `selector` chooses the hypotheses to keep, by default the most probable ones; its own beam size replaces beam_size.
+    The search of a sentence ends when no open hypothesis can become one of its n_best translations. A smaller n_best is
+    therefore faster. A sentence with fewer than n_best possible translations gets a shorter list. beam_size 1 is greedy
+    search. `token_filter` forbids tokens. The search calls `on_step` with the candidates of each step. `selector`
+    chooses the hypotheses to keep, and its beam size replaces beam_size; by default, the most probable ones are kept.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -144,10 +144,10 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """Whether each sentence (b,) is done: no open hypothesis can still rank among its best complete hypotheses.
+    """Whether each sentence (b,) is done: its open hypotheses can no longer rank among its best complete hypotheses.
 
-    Log-probabilities only fall, so an open hypothesis can score at most its log-probability divided by the largest
-    length penalty ahead: the penalty of the maximum length or, for alpha < 0, of the next length.
+    Log-probabilities only fall. An open hypothesis can therefore score at most its log-probability divided by the
+    largest possible length penalty: the penalty of the maximum length or, for alpha < 0, of the next length.
     """
     if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf

@@ -1,7 +1,7 @@
-"""Functions for engines, sentence splitting and glossaries, named "module:function" and imported when they are used.
+"""Names ("module:function") of engines, sentence splitting, glossaries and exports, which are imported at first use.
 
-CTranslate2 is in `wings/` because the system is complete without it: it is an optional package, supports one family of
-models, and is used only if its translations are as good as the translations of our own search.
+CTranslate2 is in `wings/` because the toolkit is complete without it. CTranslate2 is an optional package and supports
+one model family. It is used only if its translations are as good as those of our own search.
 """
 
 from typing import TYPE_CHECKING, Literal

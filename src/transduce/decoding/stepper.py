@@ -17,21 +17,21 @@ from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):
-    """What a search needs from a model: log-probabilities of the next token, and reordering of rows."""
+    """The interface between a search and its models: log-probabilities of the next token, and reordering of rows."""
 
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Each row's last token (r,) -> log-probabilities (r, v) of its next token, which the search may overwrite."""
+        """Last token of each row (r,) -> log-probabilities (r, v) of its next token; the search may overwrite them."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Continue with the given rows, in this order; if `sentences` is set, drop all sentences that are not in it."""
+        """Continue with the given rows, in this order; if `sentences` is set, drop all other sentences."""
         ...
 
 
 class ModelStepper:
-    """A stepper for one model, or for an ensemble, whose probabilities are averaged; sets the models to eval mode."""
+    """A stepper that averages the probabilities of one or more models; sets the models to eval mode."""
 
     @phase("encode")
     @torch.inference_mode()
@@ -47,7 +47,7 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
-        """(r,) -> (r, v). The first call has one row per sentence; later, `reorder` may repeat rows."""
+        """Tokens (r,) -> log-probabilities (r, v). At first, a sentence has one row; `reorder` may repeat rows."""
         count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
@@ -72,6 +72,6 @@ def average(log_probs: Sequence[Tensor]) -> Tensor:
 
 @torch.inference_mode()
 def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
-    """Log-probabilities (b, t) of the targets, EOS included, 0 at padding; puts the models into eval mode."""
+    """Log-probabilities (b, t) of the targets with EOS, 0 at padding; sets the models to eval mode."""
     each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
     return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

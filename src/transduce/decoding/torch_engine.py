@@ -38,11 +38,11 @@ class TorchEngine:
         on_step: Watcher | None = None,
         layers: Callable[[], list[int]] | None = None,
     ):
-        """Moves the models to the device, by default that of the first model; a search puts them into eval mode.
+        """Moves the models to `device`, by default the first model's device; a search sets the models to eval mode.
 
         `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with
-        the candidates of each step; steps of different requests may alternate. `layers` is called at most once and
-        returns, for each model, the layer whose attention aligns words; by default, this layer is guessed.
+        the candidates of each step; steps of different requests may alternate. `layers` returns, for each model, the
+        layer whose attention aligns words, and is called at most once. By default, this layer is guessed.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
@@ -63,12 +63,12 @@ class TorchEngine:
         return min(limit, max(MIN_REQUEST_TOKENS, math.ceil(SLACK * equal_share)))
 
     def _workers(self) -> int:
-        """How many requests are searched at the same time."""
+        """The number of requests that run at the same time."""
         one_at_a_time = self.device.type != "cpu" or is_profiled()
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Run requests in parallel, with one thread each if possible: a second thread hardly speeds up a request."""
+        """Run requests in parallel, with one thread each if possible, as a second thread hardly speeds up a request."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(
@@ -101,7 +101,7 @@ class TorchEngine:
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute attention by forced decoding, in one batch, averaged over all models that attend to the source."""
+        """Compute source attention by forced decoding, in one batch, averaged over the models that have it."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]

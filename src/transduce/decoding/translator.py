@@ -1,7 +1,7 @@
 """Translate texts, and compute the probability of given translations.
 
-`translate` has three steps, which a server calls separately: `plan` splits texts into sentences, `translate_sentences`
-searches for their translations, and `Plan.assemble` joins the translations into texts.
+`translate` has three steps, which a server calls separately. `plan` splits texts into sentences, `translate_sentences`
+translates the sentences, and `Plan.assemble` joins the translations into texts.
 """
 
 import copy
@@ -46,7 +46,7 @@ CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so t
 
 
 class Translator:
-    """Translates texts with an engine, which runs a model or an ensemble, and with the model's tokenizer."""
+    """Translates texts with the engine and the tokenizer of a model or an ensemble."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class Translator:
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
-        `language` is the source language's code, for splitting texts into sentences. When texts are split, sentences
-        of more than `max_length` tokens, usually the maximum length in training, are translated in parts.
+        `language` is the source language's code, for splitting texts into sentences. `max_length` is in tokens, usually
+        the maximum length in training. When texts are split, longer sentences are translated in parts.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -87,11 +87,11 @@ class Translator:
         """Translate texts; returns one translation for each text, in order, with up to n_best - 1 alternatives.
 
         `align` links the words of a translation to the words of its source (`Translation.links`). If a text contains
-        the source of a term in `glossary`, its translation contains the term's target. With `sentences`, texts may have
-        several sentences and paragraphs, and tags and placeholders are kept; by default, a text is a single sentence.
+        the source of a term in `glossary`, its translation contains the term's target. By default, a text is a single
+        sentence. With `sentences`, a text may have several sentences and paragraphs; tags and placeholders are kept.
 
-        The translation of a blank text is empty. Raises UserError if no engine of the model supports an option, if
-        n_best exceeds the beam size, or if a text is too long or, without `sentences`, contains a line break.
+        The translation of a blank text is empty. Raises UserError if no engine for the model supports an option, if
+        n_best exceeds the beam size, if a text is too long, or if a text has a line break without `sentences`.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -105,10 +105,10 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """Translate a stream of any number of texts, of the given `kinds`; messages refer to texts by their `numbers`.
+        """Translate a stream of texts of the given `kinds`; messages refer to texts by their `numbers`.
 
         Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries is
-        therefore translated exactly as it is within the whole file.
+        therefore translated exactly like the same lines of the whole file.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -154,10 +154,10 @@ class Translator:
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
-        A search may report another score for the same text, if it splits the text into other pieces. A blank pair has
-        probability 1. For a model trained on masked placeholders, a pair's placeholders are masked if both sides have
-        the same placeholders; `masked` means that the texts are masked already. Raises UserError as `translate` does,
-        and if the numbers of sources and targets differ.
+        `translate` may report another score for the same text if its search chose other pieces. A pair of blank texts
+        has probability 1. For a model trained on masked placeholders, pairs whose source and target have the same
+        placeholders are masked; `masked` means that the texts are masked already. Raises UserError as `translate` does,
+        and if there are more or fewer targets than sources.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +181,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate single sentences without masking; messages use `numbers`. Raises UserError as `translate` does."""
+        """Translate single sentences, unmasked; messages use their `numbers`. Raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -226,7 +226,7 @@ class Translator:
         return n_best_lists
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
-        """Call `compute`, a method of the engine, with batches of source and target ids of similar length."""
+        """Call the engine's method `compute` with batches of source and target ids of similar length."""
         results: dict[int, Any] = {}
         lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
         for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
@@ -249,14 +249,14 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Yield, for each sentence, its translation with alternatives, all distinct texts, and the hypotheses."""
+        """Yield each sentence's translation with alternatives of different text, and the hypotheses of these texts."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
             for hypothesis in best:
                 distinct.setdefault(next(texts), hypothesis)
             if not distinct:
-                raise UserError("The model's weights are damaged: its probabilities are not numbers. Use another copy.")
+                raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
             limit, pieces = self.limit(source), self.tokenizer.target_pieces
             first, *others = (
                 Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
@@ -275,7 +275,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths`, longest first; in batches of two or more, count x longest length <= budget."""
+    """Group the indices of `lengths`, longest first; batches of two or more have count x longest length <= budget."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -289,7 +289,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
     """The texts as a list; raises UserError if `numbers` is given and a text contains a line break."""
     if isinstance(texts, str):
-        raise TypeError("Give a list of texts, not a single string, whose characters would be translated one by one.")
+        raise TypeError("Give a list of texts, not a single string.")
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break. Give one sentence per text.")

@@ -73,7 +73,7 @@ BLANK_TRANSLATION = Translation("", 0.0, ())
 
 
 class Group(NamedTuple):
-    """Sentences of a plan that are searched with the same options."""
+    """Sentences of a plan that are translated with the same options."""
 
     options: TranslationOptions
     places: list[int]  # indices in Plan.sentences
@@ -91,7 +91,7 @@ class Plan(Protocol):
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join translations of all `sentences`, in order, into texts; raises ValueError for too few or too many."""
+        """Join the translations of all `sentences`, in order, into texts; raises ValueError for a wrong number."""
         ...
 
 
@@ -126,7 +126,7 @@ NBestLists = list[list[Hypothesis]]  # one list per sentence, best first
 
 
 class TokenFilter(Protocol):
-    """Forbids next tokens in a search; the probabilities of other tokens are not normalised again."""
+    """Forbids tokens in a search; the probabilities of the other tokens are not renormalised."""
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
         """Set log_probs (b, w, v) of forbidden next tokens to -inf, given all previous tokens (b, w, n) with BOS."""
@@ -158,7 +158,7 @@ class Selector(Protocol):
 
 
 class Request(NamedTuple):
-    """Sentences of about the same length, to be searched together."""
+    """Sentences of about the same length, to be translated together."""
 
     texts: list[str]
     sources: list[list[int]]  # without EOS
@@ -175,26 +175,26 @@ class Constraints(NamedTuple):
 
 
 class Engine(Protocol):
-    """The interface of an engine, which searches with a model or an ensemble."""
+    """The interface of engines, which run a model or an ensemble."""
 
     name: str  # for messages
     max_positions: int | None  # maximum length of a sequence, EOS counted; None: no limit
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The fastest request size in source tokens, EOS and padding counted; all sentences have `total` tokens."""
+        """The fastest request size in source tokens, EOS and padding counted; all sentences together have `total`."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Yield, for each request in order, at most n_best translations of each of its sentences."""
+        """Yield, for each request in order, its sentences' n-best lists, with at most n_best translations each."""
         ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """ln p(target | source), final EOS included, of pairs of about the same length; the ids lack BOS and EOS."""
+        """ln p(target | source) of pairs of about the same length, EOS included; the ids lack BOS and EOS."""
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Each pair's attention to its source, for aligning words; works only if the engine supports "attention"."""
+        """The attention of each target to its source, for aligning words; needs an engine that supports "attention"."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Split a text into words: runs of letters and digits with their combining marks, and every other sign on its own."""
+"""Split a text into words: a word is a run of letters, digits and combining marks, or a single other character."""
 
 import unicodedata
 from collections.abc import Collection
@@ -15,9 +15,9 @@ INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters o
 
 
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
-    """Return the spans of the words of a text; every character except white space belongs to a word.
+    """Return the spans of the words of a text; white space and control characters belong to no word.
 
-    `cuts` are offsets where words may begin in scripts without spaces; signs in `inside` join the letters around them.
+    `cuts` are offsets where words may begin in scripts without spaces; signs in `inside` may stand inside words.
     """
     spans: list[Span] = []
     before: Kind = "space"  # the kind of the last character that was not a mark

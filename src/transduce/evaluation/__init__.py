@@ -1,1 +1,1 @@
-"""Measure the quality of translations by standard scores, and of models by the perplexity of references."""
+"""Measure the quality of translations by BLEU, chrF and TER, and of models by perplexity."""

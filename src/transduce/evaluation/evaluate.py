@@ -32,10 +32,10 @@ class Evaluation(NamedTuple):
 def evaluate(
     models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = "13a"
 ) -> Evaluation:
-    """Translate the sources and compare the translations with the targets; several models are an ensemble.
+    """Translate the sources and compare the translations with the targets; several models form an ensemble.
 
-    Raises UserError, before translating, if the models' vocabularies differ, if there are no pairs, if the tokenisation
-    is unknown, or if a sentence is too long.
+    Raises UserError, before translating, if the models' vocabularies differ, there are no pairs, the tokenisation is
+    unknown, or a sentence is too long.
     """
     metrics(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
@@ -50,7 +50,7 @@ def evaluate(
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The numbers of an evaluation, in the form of metrics.json."""
+    """The numbers of an evaluation, as written to metrics.json."""
     return {
         "sentences": len(evaluation.translations),
         "scores": [each._asdict() for each in evaluation.scores],

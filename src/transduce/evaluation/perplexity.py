@@ -1,4 +1,4 @@
-"""The perplexity of references: a model's uncertainty as a number of equally likely choices, per token and per word."""
+"""Perplexity: a model's uncertainty about the references, as a number of equally likely choices per token or word."""
 
 import math
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ class Perplexity(NamedTuple):
 
 
 def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]) -> Perplexity:
-    """Compute exp(-sum of log-probabilities / number of tokens or words) over the whole text; NaN without tokens.
+    """Compute the perplexity of a whole text, exp(-log-probability / number of tokens or words); NaN without tokens.
 
     `log_probs` holds ln p(reference | source) of every sentence by forced decoding, EOS included. `num_tokens` holds
-    the number of tokens of every sentence, EOS counted, or 0 for a blank line, which is ignored.
+    the number of tokens of every sentence, EOS counted, and 0 for blank lines. Blank lines are ignored.
     """
     log_prob, tokens = math.fsum(log_probs), sum(num_tokens)
     counted = (reference for reference, count in zip(references, num_tokens, strict=True) if count)

@@ -1,7 +1,7 @@
-"""BLEU, chrF and TER as sacreBLEU computes them, with signatures, intervals and a test of significance.
+"""BLEU, chrF and TER as sacreBLEU computes them, with signatures, confidence intervals and a significance test.
 
-The metrics take detokenised text and tokenise it themselves, because scores can be compared only if texts were
-tokenised in the same way. The signature names the tokenisation.
+The metrics tokenise detokenised text themselves. Scores are comparable only if texts were tokenised in the same way.
+The signature names the tokenisation.
 """
 
 import math
@@ -37,10 +37,10 @@ class Comparison(NamedTuple):
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
-    """BLEU, chrF2 and TER of an output, one sentence per entry, with 95 % bootstrap intervals.
+    """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
     `tokenize` is sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError if this
-    tokenisation is unknown, if the numbers of sentences differ, or if there are no sentences.
+    tokenisation is unknown, if there are more or fewer hypotheses than references, or if there are no references.
     """
     return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, tokenize)]
 

@@ -34,7 +34,7 @@ class Embedding(nn.Module):
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoidal position encodings (section 3.5), in a table that grows as needed: sequences may have any length."""
+    """Sinusoidal position encodings (section 3.5), in a table that grows as needed for sequences of any length."""
 
     def __init__(self, d_model: int, length: int = 512):
         super().__init__()

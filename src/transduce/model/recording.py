@@ -1,4 +1,4 @@
-"""Record attention weights and the routing of experts during a forward pass, without a flag in every signature.
+"""Record attention weights and expert routing during a forward pass, without a parameter in every signature.
 
     with recording() as record:
         model(src, tgt)

@@ -32,9 +32,9 @@ def attend_nearby(
 ) -> Tensor:
     """Attend to the keys less than `window` positions away, in time and memory O(n window) instead of O(n^2).
 
-    q, k, v (b, h, n, d), mask (b, 1, 1, n) of the keys -> (b, h, n, d). Positions are cut into blocks of `window`. The
-    queries of a block attend to the keys of the same block, of the previous block and, unless causal, of the next
-    block. The output is undefined for a query whose keys are all masked.
+    q, k, v (b, h, n, d), mask (b, 1, 1, n) of the keys -> (b, h, n, d). Blocks have `window` positions. The queries of
+    a block attend to the keys of the same block, of the previous block and, unless causal, of the next block. The
+    output is undefined for a query whose keys are all masked.
     """
     b, h, n, _ = q.shape
     after = 0 if causal else 1
@@ -69,8 +69,8 @@ def window_mask(
 ) -> Tensor:
     """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
 
-    `causal` also masks the keys after a query; `valid` (b, 1, 1, s) also masks the keys where it is false: the mask is
-    then (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
+    `causal` also masks the keys after each query. `valid` (b, 1, 1, s) also masks the keys where `valid` is False; the
+    mask is then (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)

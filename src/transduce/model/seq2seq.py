@@ -94,6 +94,6 @@ def source_tensor(sources: Sequence[Ids]) -> Tensor:
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """Make a training batch from the source and target ids of sentence pairs."""
+    """Make a batch from the source and target ids of sentence pairs."""
     num_tokens = sum(map(len, targets)) + len(targets)
     return Batch(source_tensor(sources), pad(targets, before=[BOS]), pad(targets, after=[EOS]), num_tokens)

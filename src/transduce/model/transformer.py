@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward part of a layer, numbered from 0: experts if `config` demands them, else dense."""
+    """Make the feed-forward part of the layer with index `layer`: experts if `config` sets them there, else dense."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts

@@ -1,4 +1,4 @@
-"""The step between the two passes: leaves out repetitions, holds out the validation set and learns the vocabulary.
+"""The step between the two passes over a corpus: finds repetitions, splits off validation pairs, learns the vocabulary.
 
 This step reads the hashes of all parts of all corpora, and texts only for the vocabulary and the validation set.
 """
@@ -32,7 +32,7 @@ Numbers = NDArray[np.int64]
 
 
 class Aggregate(NamedTuple):
-    """The return value of `aggregate`, which also sets the `parts` of the staged pairs."""
+    """The result of `aggregate`."""
 
     cleaning: Cleaning
     held_out: list[Pair]
@@ -41,7 +41,7 @@ class Aggregate(NamedTuple):
 
 
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
-    """Leave out repetitions and hold out the validation set; sets `parts` of the staged pairs.
+    """Leave out repetitions and split off validation pairs, by setting the `parts` of the staged pairs.
 
     Finding repetitions takes 12 bytes of memory per pair, and the hold-out 19. Raises UserError if no pairs are left.
     """
@@ -57,7 +57,7 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
 
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
-    """Learn the vocabulary from the pairs to train on."""
+    """Learn the vocabulary from the training pairs."""
     kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
     every = max(1, kept // (SAMPLE_FACTOR * MAX_LEARNING_SENTENCES))
     targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files of a corpus that contain pairs that were not left out, in the order in which these pairs occur."""
+    """The files of a corpus with at least one pair that was not left out, in the order of the first such pairs."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -86,9 +86,9 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 
 
 class StagedTexts(Collection[str]):
-    """The sources (column 0) or targets (column 1) to train on, which can be iterated over several times.
+    """The sources (column 0) or targets (column 1) of the training pairs; can be iterated several times.
 
-    If `every` is n, one of n blocks of SAMPLE_BLOCK pairs is used; left-out pairs are not counted in the blocks.
+    If `every` is n, one of n blocks of SAMPLE_BLOCK pairs is used; pairs that cleaning left out do not count.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
@@ -106,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """Yield for each block its StagedPairs, its number in the StagedPairs, and a mask of the pairs to take."""
+        """Yield, for each block, its StagedPairs, its index in these StagedPairs, and a mask of the pairs to use."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -117,7 +117,7 @@ class StagedTexts(Collection[str]):
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
-    """Mark duplicate pairs across all parts of a corpus, and count the pairs that are left out."""
+    """Mark pairs that repeat an earlier pair of the corpus, and count the pairs that each rule left out."""
     rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
     seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:
@@ -128,7 +128,7 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
 
 
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
-    """Mark the pairs that repeat an earlier pair of the corpus, and return their numbers."""
+    """Mark the pairs that repeat an earlier pair of the corpus, and return the indices of the marked pairs."""
     hashes, repeated = staged.hashes(rule), []
     for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
@@ -138,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count by rule, in corpus order, the pairs left out before staging and the staged `pairs` left out now."""
+    """Count left-out pairs by rule, in corpus order: pairs left out before staging, and the staged pairs in `pairs`."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
@@ -153,7 +153,7 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
 
 
 def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
-    """The validation set, read from files or split off the staged pairs, and the number of pairs dropped."""
+    """The validation pairs, read from files or split off the staged pairs, and the number of dropped pairs."""
     if data.valid:
         return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     ends = np.cumsum([part.count() for part in staged])
@@ -167,7 +167,7 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """Yield the pairs; if placeholders are masked, leave out pairs whose two sides have different placeholders."""
+    """Yield the pairs; if data.placeholders is "masked", mask them and leave out pairs whose placeholders differ."""
     for pair in pairs:
         texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
         if texts is None:

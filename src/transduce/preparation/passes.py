@@ -1,6 +1,6 @@
-"""The two passes over a part of a corpus: the first stages the clean pairs, the second encodes the training pairs.
+"""The two passes over a part of a corpus: the first writes clean pairs to files, the second encodes training pairs.
 
-Between the passes, `aggregate` decides what depends on all parts: repetitions, the hold-out and the vocabulary.
+Between the passes, `aggregate` decides what depends on all parts: repetitions, validation pairs and the vocabulary.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """Resolve data.placeholders=auto by the vocabulary if there is one, else by whether a corpus has documents."""
+    """Resolve data.placeholders=auto: as in the vocabulary if there is one, else "masked" if a corpus has documents."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -62,9 +62,9 @@ def rules_of(data: DataConfig) -> Rules:
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
-    """Stage the clean pairs of a part of a corpus in a new folder, without repetitions within the part.
+    """Write the clean pairs of a part of a corpus, without repetitions within the part, to a new staging folder.
 
-    For a part that is not the first, `checker` must be made from the first texts of the whole corpus.
+    Every part after the first needs a `checker` that was made from the first texts of the whole corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -81,7 +81,7 @@ def encode_part(
 ) -> Iterator[Encoded]:
     """Encode the training pairs; pairs with more than `max_length` tokens on a side are left out and counted.
 
-    `files` are the files of the whole corpus, in the order in which the store numbers them.
+    `files` are the files of the whole corpus, in the order in which the token store numbers them.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
     for block in staged.blocks():

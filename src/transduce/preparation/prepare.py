@@ -1,4 +1,4 @@
-"""Prepares a corpus in two passes, with one step for the whole corpus between them.
+"""Prepares a corpus in two passes over its parts, with one step for the whole corpus in between.
 
 wings/cluster divides a corpus into parts, called shards, which go through the same passes in separate processes.
 """
@@ -37,7 +37,7 @@ def prepare(
     """Prepare the corpora of `data` and write the result to the new `folder`.
 
     `vocab_size` computes the size of the vocabulary from the number of pairs, if there is no `tokenizer`. `rewrite`
-    replaces the training pairs of each corpus. Texts are staged in files in the new folder; only hashes are in memory,
+    replaces the training pairs of each corpus. Texts are kept in files in the new folder; memory holds only hashes,
     about 20 bytes per pair. Raises UserError for an empty corpus and for invalid files.
     """
     began = time.monotonic()

@@ -68,7 +68,7 @@ class Prepared:
 
 
 class Decisions(NamedTuple):
-    """The decisions about all corpora that `write_facts` records."""
+    """The files of all corpora, and the results of cleaning and of splitting off validation pairs."""
 
     files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
     held_out: int  # pairs
@@ -82,7 +82,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 def open_prepared(folder: Path) -> Prepared:
-    """Open a prepared corpus; the UserError for a damaged corpus names the damaged file."""
+    """Open a prepared corpus; raises a UserError that names the first damaged or missing file."""
     verify(folder)
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
@@ -90,7 +90,7 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def read_facts(folder: Path) -> Facts:
-    """Read the facts of a prepared corpus; raises UserError if their file is damaged."""
+    """Read the facts of a prepared corpus; raises UserError if FACTS_FILE is missing or damaged."""
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -107,7 +107,7 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
-    """Add the facts and the left-out pairs to a folder with tokenizer and stores; raises UserError for empty stores."""
+    """Write the facts and the left-out pairs into a folder with token stores; raises UserError for empty stores."""
     files, held_out, dropped, cleaning = decisions
     stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
     facts = Facts(
@@ -141,7 +141,7 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     """The error for a corpus without training pairs."""
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
-        return UserError(f"The corpus is empty: there are no lines in {files}; check that this is the right corpus.")
+        return UserError(f"The corpus is empty: there are no lines in {files}. Check that this is the right corpus.")
     return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 
 

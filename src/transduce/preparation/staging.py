@@ -1,4 +1,4 @@
-"""Staged pairs: the clean pairs of a part of a corpus, held in files, so a corpus may be larger than memory.
+"""Staged pairs: the clean pairs of a part of a corpus, in files, because a corpus may be larger than memory.
 
 folder/   texts           the source and the target of every pair, on a line each, as the model sees them
           files  lines    the file number (32 bits) and the line (64 bits) of every pair
@@ -35,7 +35,7 @@ Parts = NDArray[np.int8]
 
 
 class LeftOut(NamedTuple):
-    """The pairs of a part of a corpus that a rule left out before staging."""
+    """The pairs that one rule left out of a part of a corpus, before staging."""
 
     number: int
     first: list[tuple[int, Origin]]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
@@ -87,7 +87,7 @@ class StagedPairs:
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
-        """The hashes (pairs,) with which a rule finds repetitions, mapped into memory."""
+        """A rule's hashes (pairs,) for finding repetitions, memory-mapped."""
         return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
@@ -98,11 +98,11 @@ class StagedPairs:
             yield hashes[block] if chosen.all() else hashes[block][chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
-        """The file of each pair (pairs,), as an index into `files`, mapped into memory."""
+        """The file of each pair (pairs,), as an index into `files`, memory-mapped."""
         return map_file(self.folder / "files", "i4")
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
-        """The origins of the pairs with these numbers."""
+        """The files and lines of the pairs with these numbers."""
         files, lines = self.file_numbers(), map_file(self.folder / "lines", "i8")
         return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
 
@@ -138,7 +138,7 @@ class StagedPairs:
 
 
 class StagingWriter:
-    """Writes a folder of staged pairs; if `with_sentences` is true, also writes the hashes for the hold-out."""
+    """Writes a folder of staged pairs; `with_sentences` adds sentence hashes, for splitting off validation pairs."""
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
         self.length = 0

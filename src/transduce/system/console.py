@@ -19,7 +19,7 @@ _console = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":
 
 
 def silence(wanted: bool) -> None:
-    """Turn the messages of this process off, or on again. Of several ranks, only rank 0 prints."""
+    """Turn this process's messages off, or on again; in distributed training, only rank 0 prints."""
     _console.quiet = wanted
 
 
@@ -54,7 +54,7 @@ def transfer_line(name: str, done: int, total: int, rate: float) -> str:
 
 
 class Display:
-    """A progress line: redrawn in place on a terminal, printed every 25 seconds elsewhere."""
+    """A progress line, redrawn in place on a terminal; without a terminal, printed at most every 25 seconds."""
 
     def __init__(self) -> None:
         self._shown = -math.inf  # time of the last update, on the monotonic clock
@@ -68,7 +68,7 @@ class Display:
             self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Show the progress (a `total` of 0 means unknown), but not more often than every 0.2 seconds on a terminal."""
+        """Show progress, at most every 0.2 seconds on a terminal; a `total` of 0 means unknown."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return

@@ -9,6 +9,6 @@ class UserError(Exception):
     """
 
     def __init__(self, text: str, *, option: str = "") -> None:
-        """`option`, such as "data.valid" or "out", is the option to change; the command line prints its flag."""
+        """`option`, such as "data.valid" or "out", is the option to change; the command line names its flag."""
         super().__init__(text)
         self.option = option

@@ -11,11 +11,11 @@ LOCK = ".lock"
 
 @contextmanager
 def file_lock(path: Path, busy: str) -> Iterator[bool]:
-    """Hold a lock on the file `path` during the block, then remove the file. Killing the process also frees the lock.
+    """Lock the file `path` during the block, then remove the file; killing the process also releases the lock.
 
-    Creates the folder of `path`, and removes it at the end if it is empty. Yields whether the lock is held: False in a
-    read-only folder and on a file system without locks. Raises UserError with the message `busy` if another process
-    holds the lock.
+    Creates missing parent folders, and removes them at the end if they are empty. Yields whether the lock is held:
+    False in a read-only folder and on a file system without locks. Raises UserError with the message `busy` if another
+    process holds the lock.
     """
     from filelock import FileLock, Timeout  # takes 10 ms, too slow for --help
 

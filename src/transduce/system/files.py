@@ -4,8 +4,8 @@
     .name.aside-3f9c/      the staging folder while it is being written
     .name.aside-3f9c.lock  its lock, held by the process that writes
 
-An exception, `kill -9`, a full disk or a power cut leaves the old content as it was. `remove_leftovers` removes the
-staging folders of killed processes.
+If an exception, `kill -9`, a full disk or a power cut interrupts the writing, the old content stays unchanged.
+`remove_leftovers` removes the staging folders of killed processes.
 """
 
 import errno
@@ -61,7 +61,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
 def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
     """Yield a staging folder whose files are moved into `folder` when the block ends.
 
-    Files of the same name are replaced; the manifest lists only the new files, and is absent while files are moved.
+    Files of the same name are replaced. The manifest lists only the new files, and is absent while files are moved.
     If the block raises, `folder` stays as it was. Raises UserError if `folder` can't be written or the disk is full.
     """
     folder = Path(folder)
@@ -145,8 +145,8 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
     """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
 
-    `but` is the name of a file that is not checked, since users may edit it. Files that are not in the manifest are
-    ignored. Raises a UserError that names the first damaged or missing file.
+    The file named `but` is not checked, since users may edit it. Files that are not in the manifest are ignored.
+    Raises a UserError that names the first damaged or missing file.
     """
     for name, entry in read_manifest(folder).items():
         if name == but:
@@ -164,7 +164,7 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
 def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
     """Remove the staging files and folders that killed processes left in `parent`; returns their paths.
 
-    Files and folders that changed in the last `age` seconds are skipped; give 0 only if no other process may start to
+    Files and folders that changed in the last `age` seconds are skipped; 0 is safe only if no other process starts to
     write. With `name`, only leftovers of this file or folder are removed. Leftovers that can't be removed are skipped.
     """
     removed = []
@@ -260,10 +260,10 @@ def _sync(path: Path) -> None:
 
 
 def write_error(path: Path, needed: int, error: BaseException) -> UserError:
-    """The UserError for an error while `path` is written; `needed` is the expected size in bytes, 0 if unknown."""
+    """The UserError for a failed write of `path`; `needed` is the expected size in bytes, 0 if unknown."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
     free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
     size = f"it needs at least {needed:,} bytes, " if needed else ""
-    return UserError(f"There is no room for {path}: {size}{free:,} bytes are free ({error}); free more space.")
+    return UserError(f"There is no room for {path}: {size}{free:,} bytes are free ({error}). Free more space.")

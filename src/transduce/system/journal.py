@@ -1,6 +1,6 @@
 """The journal of a training: one line of JSON per event.
 
-An event is a dictionary: "event" is its name, "time" is in seconds since 1970, other values are plain numbers or texts.
+An event is a dictionary: "event" names the event, "time" is in seconds since 1970, other values are numbers or texts.
 """
 
 import json
@@ -58,7 +58,7 @@ class Journal:
             self._writer.close()
 
     def _rewrite_tensorboard(self, folder: Path) -> None:
-        """Replace TensorBoard's files by a single file, written from the journal, which may have been truncated."""
+        """Replace TensorBoard's files by one new file, with the events that are left in the journal."""
         if self._writer:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):

@@ -47,7 +47,7 @@ def lower_priority() -> None:
 
 
 def sleep_soon() -> None:
-    """Let waiting OpenMP threads sleep sooner, unless the user configured them; call this before importing torch.
+    """Make waiting OpenMP threads sleep sooner, unless the user set a wait policy; call this before importing torch.
 
     A waiting libgomp thread polls 300,000 times before it sleeps, and so takes CPU time from working threads. If other
     processes also use the cores, training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
@@ -60,7 +60,7 @@ def keep_memory() -> None:
     """Tell glibc to reuse large blocks instead of returning them to the system; does nothing without glibc.
 
     Tensors take megabytes each, and their sizes differ between batches and between search steps. Linux clears freed
-    pages before it hands them out again, which took up to 1/5 of the training time and 1/6 of the search time.
+    pages before it hands them out again. Clearing took up to 1/5 of the training time and 1/6 of the search time.
     All threads share the retained memory.
     """
     if platform.libc_ver()[0] == "glibc":
@@ -74,7 +74,7 @@ def keep_memory() -> None:
 def keep_few_kernels() -> None:
     """Limit the kernel caches of oneDNN and torch, unless the user set limits; call this before any matrix product.
 
-    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 matrix product; oneDNN and torch each cache
+    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 matrix product. oneDNN and torch each cache
     1,024 kernels. Batches rarely have the same shape, so most kernels are never used again and waste gigabytes.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
@@ -97,8 +97,8 @@ def _entry(file: Path, name: str) -> str:
 def use_wide_registers() -> None:
     """Let CTranslate2 use AVX-512 on every processor that has it; call this before creating a translator.
 
-    By default, CTranslate2 uses AVX-512 on Intel processors only, and on other processors AVX2, which is up to 10 %
-    slower. If the user has set CT2_FORCE_CPU_ISA, that setting takes precedence.
+    By default, CTranslate2 uses AVX-512 on Intel processors only. On other processors it uses AVX2, which is up to
+    10 % slower. If the user has set CT2_FORCE_CPU_ISA, that setting takes precedence.
     """
     if features() >= AVX512:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

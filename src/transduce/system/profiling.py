@@ -4,8 +4,8 @@
         ...                                  # in a function called here:  with phase("forward"): …
     profile.table()
 
-Without a profile, `phase` costs almost nothing. Time in an inner phase is charged to that phase only. Time in a phase
-that is not listed is charged to the phase around it.
+Without an active profile, `phase` takes almost no time. Time in a nested phase is charged to that phase only. Time in a
+phase that is not listed is charged to the enclosing phase.
 """
 
 import time
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 
 class Profile:
-    """The seconds spent in each phase, and counters, for instance of tokens."""
+    """The seconds spent in each phase, and counts, such as the number of tokens."""
 
     def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
         """`synchronize` waits for the device to finish, so that the device's time is charged to the right phase."""
@@ -33,7 +33,7 @@ class Profile:
         return sum(self.seconds.values()) + self.unaccounted
 
     def charge(self) -> None:
-        """Add the time since `charge` was last called to the seconds of the innermost phase."""
+        """Add the time since the last call of `charge` to the seconds of the innermost phase."""
         self._synchronize()
         now = time.perf_counter()
         if self.open:
@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge a block or function's time to a phase; `whole` includes the time of inner phases, and disables `count`."""
+    """Charge a block or function's time to a phase; `whole` includes the time of nested phases and disables `count`."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,11 +83,11 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is measured; if so, use no other threads, so that phases add up to the elapsed time."""
+    """Whether this thread is profiled; callers then use no other threads, so phases add up to the elapsed time."""
     return _active.get() is not None
 
 
 def count(what: str, number: int) -> None:
-    """Add a number to one of the profile's counts, if this thread is measured."""
+    """Add a number to one of the profile's counts, if this thread is profiled."""
     if profile := _active.get():
         profile.counts[what] += number

@@ -1,1 +1,1 @@
-"""Everything around the core: a wing imports the core, but the core never imports a wing (docs/architecture.md)."""
+"""Wings are the parts around the core: a wing imports the core, but the core imports no wing (docs/architecture.md)."""
