@@ -83,7 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove the files of a killed first start, but not a prepared corpus; raises UserError for other files there."""
+    """Remove the files of a killed first start, but no prepared corpus; raises UserError for other files in `out`."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
