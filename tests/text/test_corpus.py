@@ -242,7 +242,7 @@ def test_unequal_files_are_refused_with_both_counts(folder):
         (b"a\nb\n\xed\xa0\x80\n", ":3: byte 0xED at offset 0 "),
         (b"a\r\nb\r\nc\xff\r\n", ":3: byte 0xFF at offset 1 "),
         ("Äh\n".encode("utf-16"), "looks like UTF-16"),
-        (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Let its name end in \.gz"),
+        (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Add \.gz to the name of the file"),
     ],
 )
 def test_invalid_utf8_is_named(folder, data, message):

@@ -255,7 +255,7 @@ def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6, train__cooldown=3))[0] == 0
     said = run(capsys, arguments(corpus, out, train__steps=9, train__cooldown=3))[1]
-    assert "Changed: train.steps is 9, was 6; it changes what the training learns." in said
+    assert "Changed: train.steps is 9, was 6; this affects what the training learns." in said
 
 
 def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
@@ -288,7 +288,7 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
     status, said = run(capsys, arguments(corpus, out, **changes))
     assert status == 0
     lines = said.splitlines()
-    other = "; it changes what the training learns."
+    other = "; this affects what the training learns."
     assert {line for line in lines if line.startswith("Changed: ")} == {
         "Changed: train.steps is 9, was 6.",
         "Changed: train.keep_last is 4, was 3.",

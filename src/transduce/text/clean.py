@@ -1,4 +1,4 @@
-"""The record of what cleaning left out: how many pairs broke each rule, and where the first such pairs come from."""
+"""The record of the pairs that cleaning left out: their number for each rule, and the origins of the first pairs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Cleaning:
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` left-out pairs; only the origins of the first LINES_KEPT pairs are needed in `origins`."""
+        """Record `number` left-out pairs; `origins` may omit all origins after the first LINES_KEPT."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]

@@ -19,7 +19,7 @@ def readable(text: str) -> str:
 
 
 def as_windows(text: str) -> str:
-    """The text with undecoded bytes read as Windows-1252, or as U+FFFD if Windows-1252 does not define the byte."""
+    """Decode the undecoded bytes of a text as Windows-1252; bytes that Windows-1252 does not define become U+FFFD."""
     return text.translate(WINDOWS_1252)
 
 
@@ -31,10 +31,10 @@ def common_characters(texts: Iterable[str]) -> frozenset[str]:
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
-    """Whether all non-ASCII characters are undecoded bytes that stand for characters of `common` in Windows-1252.
+    """Whether all non-ASCII characters are undecoded bytes that Windows-1252 decodes to characters in `common`.
 
-    True for a text without undecoded bytes. Text in another encoding gives uncommon characters: ř in Windows-1250
-    becomes ø, which is rare in Czech. A text that also has non-ASCII characters in UTF-8 was damaged in another way.
+    True for a text without undecoded bytes. False for most texts in other encodings: ř in Windows-1250 becomes ø, which
+    is rare in Czech. Also False for a text with other non-ASCII characters, since it was damaged in another way.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

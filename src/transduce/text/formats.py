@@ -62,7 +62,7 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether texts of this format may contain tags and placeholders, and line breaks that count as spaces."""
+        """Whether texts of this format may have tags, placeholders, and line breaks that stand for spaces."""
         return bool(self.document) and not self.plain
 
 
@@ -98,12 +98,12 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix, ignoring .gz and the like; for unknown suffixes, a format without readers."""
+    """The format of a file by its suffix before .gz and the like; an unknown suffix gives a format without readers."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
 def combinable_suffixes() -> list[str]:
-    """The suffixes of the bilingual formats in which a corpus may be several files or a folder."""
+    """The suffixes of bilingual formats; several files with these suffixes, or a folder of them, can form a corpus."""
     return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
 
 
@@ -113,10 +113,10 @@ def document_suffixes() -> list[str]:
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
-    """Read the texts to translate from the content of a file; the suffix of its name determines the format.
+    """Read the texts to translate from the content of a file; the suffix of the file's name determines the format.
 
-    `source` and `target` are language codes. With `redo`, a bilingual file's texts are read even if already translated.
-    Raises UserError for an unknown format and for a file that its reader rejects.
+    `source` and `target` are language codes. With `redo`, texts of a bilingual file are read even if they already have
+    translations. Raises UserError for an unknown format and for a file that its reader rejects.
     """
     suffix = PurePath(name).suffix.lower()
     reader = FILE_FORMATS.get(suffix, Format()).document

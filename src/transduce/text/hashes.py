@@ -11,7 +11,7 @@ PARTITIONS = 16  # comparing the hashes of one partition at a time takes a sixte
 
 
 def hash_text(text: str) -> bytes:
-    """An 8-byte hash of a text, the same in all processes, unlike the value of Python's `hash`."""
+    """An 8-byte hash of a text; unlike the value of Python's `hash`, it is the same in all processes."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -21,9 +21,9 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Partition hashes, keeping equal hashes together; yields each partition's ascending indices and hashes.
+    """Partition hashes so that equal hashes share a partition; yields each partition's ascending indices and hashes.
 
-    `blocks` is called once per partition and yields all hashes in arrays of any shape; indices count across arrays.
+    `blocks` is called once per partition and yields all hashes, in arrays of any shape. Indices span all arrays.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
@@ -38,7 +38,7 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
 
 
 class SeenHashes:
-    """A growing set of hashes, to find repetitions. The set takes 8 bytes per hash, or up to 12 during `add`."""
+    """A growing set of hashes, to find repetitions. A hash takes 8 bytes, or up to 12 during `add`."""
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []  # sorted arrays, each at least twice as long as the next

@@ -1,8 +1,8 @@
-"""The hold-out: splits off validation pairs of a corpus that share no sentence with the training pairs.
+"""The hold-out: splits a corpus into training and validation pairs that have no sentence in common.
 
 Sentences recur in a corpus with different translations. In a random split, half of the validation sentences may also
-be in the training set. Therefore the two sentences of each pair are linked, and no connected component of the
-resulting graph has pairs in both sets.
+be in the training set. Therefore the hold-out builds a graph in which each pair links its two sentences. No connected
+component of this graph has pairs in both sets.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -72,10 +72,10 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """The component of each pair, identified by the lowest number of a sentence in the component.
+    """The connected component of each pair, identified by the lowest number of a sentence in that component.
 
-    As in union-find, every sentence points to itself or to a linked sentence with a lower number. Two steps alternate
-    until nothing changes: for each pair, join the sentences that its two sentences point to; then shorten all paths.
+    As in union-find, each sentence points to itself or to a linked sentence with a lower number. Two steps repeat until
+    nothing changes: join the sentences that the two sentences of each pair point to, and shorten all paths.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -101,7 +101,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """Number the distinct sentences from 0; returns each side's numbers (pairs,), and how many sentences exist."""
+    """Assign ids from 0 to the distinct sentences; returns the ids of sources and targets, and the number of ids."""
     sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
@@ -134,7 +134,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The drawn components of one size; `drawn` holds ascending indices into all components of this size."""
+    """Some components of one size: `drawn` holds their ascending indices among all components of this size."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

@@ -16,10 +16,10 @@ JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a num
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
-    """Read the texts under two keys of every object: the language codes, "source" and "target", or "src" and "tgt".
+    """Read two texts from every object: under the language codes, else "source" and "target", else "src" and "tgt".
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError if a non-blank line lacks these texts. With `lenient`, half of a surrogate pair is read as U+FFFD.
+    Raises UserError if any other line lacks these texts. With `lenient`, half of a surrogate pair becomes U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Batches of pairs for the cleaning rules, which search all texts of a batch for a pattern with a single call."""
+"""Batches of pairs for the cleaning rules: a single call searches all texts of a batch for a pattern."""
 
 import re
 import unicodedata
@@ -60,12 +60,12 @@ class TextColumn:
 
     @cached_property
     def letters(self) -> list[str]:
-        """The texts in lower case and without punctuation, white space and digits, to find near-duplicates."""
+        """The texts in lower case, without punctuation, symbols, white space and digits, to find near-duplicates."""
         return self._reduced("PSZCN")
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes of the texts, ignoring case, punctuation and white space unless a text has no other characters."""
+        """Hashes of the texts without case, punctuation, symbols and white space, or in full if nothing remains."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -87,12 +87,12 @@ class PairBatch:
         return len(self.source.texts)
 
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs in `rows`; pairs with equal texts have equal hashes."""
+        """Hashes of the pairs at the indices `rows`; pairs with equal texts have equal hashes."""
         sources, targets = self.source.texts, self.target.texts
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs in `rows`, from their `letters`, or from their texts if one side has no letters."""
+        """Hashes of the pairs at indices `rows` by their `letters`, or by their texts if one side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:

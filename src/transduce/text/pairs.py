@@ -35,7 +35,7 @@ MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
-    """The file and the line, counted from 1, that a pair comes from; for two aligned files, the source file."""
+    """The file and the line number (from 1) of a pair; for two aligned files, the file of the source."""
 
     file: str
     line: int
@@ -57,15 +57,15 @@ def mask_pair(source: str, target: str) -> tuple[str, str] | None:
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
-    """Read the pairs of two line-aligned text files, or of files in formats of `FILE_FORMATS`, recognised by suffix.
+    """Read the pairs of two line-aligned text files, or of files whose suffixes name formats of `FILE_FORMATS`.
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
     pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
     text files is a pair, even a blank line. From documents, only translated texts are read; line breaks in these
     texts become spaces. A byte order mark at the start of a file is ignored.
 
-    With `lenient`, text that is not UTF-8 (see `encoding_errors`) is read, too, except from XML and parallel documents,
-    and one of two text files may be up to 20 lines shorter than the other: its missing texts are read as empty.
+    With `lenient`, text that is not UTF-8 (see `encoding_errors`) is read, too, except from XML and parallel documents.
+    One of two text files may then be up to 20 lines shorter than the other; the missing lines are read as empty.
     Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
@@ -134,7 +134,7 @@ def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) ->
 
 
 def _as_line(text: str) -> str:
-    """The text with each line break and the blanks around it replaced by a space, or removed at the start and end."""
+    """Join the lines of a text with spaces, and remove the blanks around the line breaks."""
     first, *others = LINE_BREAKS.split(text)
     if not others:
         return text

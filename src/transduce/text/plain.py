@@ -28,12 +28,12 @@ STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
-    b"\x1f\x8b": "gzip data. Let its name end in .gz",
-    b"\xfd7zXZ": "xz data. Let its name end in .xz",
-    b"BZh": "bzip2 data. Let its name end in .bz2",
-    b"\x28\xb5\x2f\xfd": "Zstandard data. Let its name end in .zst",
-    b"\xff\xfe": "UTF-16. Convert it with `iconv -f UTF-16 -t UTF-8`",
-    b"\xfe\xff": "UTF-16. Convert it with `iconv -f UTF-16 -t UTF-8`",
+    b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
+    b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
+    b"BZh": "bzip2 data. Add .bz2 to the name of the file",
+    b"\x28\xb5\x2f\xfd": "Zstandard data. Add .zst to the name of the file",
+    b"\xff\xfe": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
+    b"\xfe\xff": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
 }
 
 
@@ -142,7 +142,7 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
     """Returns whether every line ends in a carriage return, and an iterator over all blocks.
 
-    If the first block's lines end in CR, later lines are checked in advance: a file is read twice, a pipe is stored.
+    If all lines of the first block end in CR, the rest is read in advance: a file is read twice, a pipe is stored.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):
@@ -204,7 +204,7 @@ def _refuse(file: str, error: OSError) -> NoReturn:
 
 
 def _suggestion(missing: Path) -> str:
-    """The end of the message for a missing file, with the most similar file name in its folder."""
+    """The end of the message for a missing file, with the most similar file name in the folder."""
     if not missing.parent.is_dir():
         return f", nor does the folder {missing.parent}."
     with contextlib.suppress(OSError):
@@ -215,7 +215,7 @@ def _suggestion(missing: Path) -> str:
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
-    """Raise UserError if the output can't be written or is one of the inputs; called before any work is done."""
+    """Check before any work that `output` can be written and is not an input; raises UserError otherwise."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():

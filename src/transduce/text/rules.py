@@ -1,6 +1,6 @@
 """The cleaning rules: the names of all rules, and the checks that apply to every corpus.
 
-`preparation` finds repetitions, since they concern several pairs. `wings/rules` applies the other rules in OTHERS.
+`preparation` finds repetitions in the whole corpus. `wings/rules` applies the other rules in OTHERS.
 """
 
 import difflib
@@ -56,9 +56,9 @@ RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", 
 class Rules(NamedTuple):
     """Which optional rules apply. Pairs with a blank side or a line break are always left out.
 
-    A pair breaks `max_ratio` (0: no limit) if longer > max_ratio * shorter + 10, where longer and shorter are the
-    lengths of its sides in characters, without surrounding white space. `deduplicate` keeps only the first of equal
-    pairs. `others` names rules from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
+    A pair breaks `max_ratio` if the longer side exceeds max_ratio times the shorter side by more than 10 characters.
+    White space at both ends does not count; 0 means no limit. `deduplicate` keeps only the first of equal pairs.
+    `others` names rules from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
     """
 
     max_ratio: float
@@ -69,10 +69,10 @@ class Rules(NamedTuple):
 
 
 class Checker:
-    """Checks pairs against all rules except those about repetitions."""
+    """Checks pairs against all rules except the rules about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]] = ()) -> None:
-        """`pairs` holds the first sources and the first targets of a corpus, which show its usual length ratio.
+        """`pairs` holds sources and targets from the start of a corpus, to measure the usual ratio of their lengths.
 
         Raises UserError for a test set that can't be read, or for a missing package.
         """

@@ -1,4 +1,4 @@
-"""The symbols of linearised parse trees (wings/parsing); a model with them in its target vocabulary is a parser."""
+"""The symbols of linearised parse trees (wings/parsing). Models with these symbols as target tokens are parsers."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The mark before the word with this index, and before the word's tag: "0)" to "31)", then again from "0)" on.
+    """The mark that stands before the word with this index and before the word's tag: "0)" to "31)", then "0)" again.
 
     No other symbol of a tree has this form. Without marks, a model would have to count the words.
     """

@@ -18,7 +18,7 @@ def micro_batches(
     """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
 
     Batches come in random order and are redrawn every epoch. All batches but one are as full as the budget allows.
-    `block` is the block's number if the epoch has several blocks. Raises ValueError if a sentence exceeds the budget.
+    `block` is the number of the block in the epoch. Raises ValueError if a sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding in the cells of `batches`, pairs of source and target lengths; 0 if there are no cells."""
+    """The share of padding in the cells of batches, each given as its source and target lengths; 0 without cells."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -51,7 +51,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
     The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
-    is the difference between the sides, ascending for even and descending for odd first keys, or the reverse.
+    is the difference of the lengths. It ascends for even and descends for odd first keys, or the reverse, at random.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
@@ -60,7 +60,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
-    """Cut `order` into batches as large as the budget allows; `longer`: the cells of each sentence's longer side."""
+    """Cut `order` into batches as large as the budget allows; `longer` counts the cells of each longer side."""
     batches, start = [], 0
     while start < len(order):
         most = budget // longer[start]  # sentences fit, if none of them is longer than the first

@@ -1,8 +1,8 @@
-"""Several token stores used as one, without a copy; the weight of a store is how often an epoch contains its pairs.
+"""Several token stores used like a single store; the weight of a store is how often an epoch contains its pairs.
 
-An epoch is divided into blocks. Each block is planned when training reaches it, so neither the time before the first
-update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is one block. Larger epochs
-have blocks of equal size, redrawn every epoch from runs of neighbouring pairs, which are read from the disk together.
+An epoch is divided into blocks. A block is divided into batches only when training reaches it. Therefore neither the
+time before the first update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is
+one block. Larger epochs have equal blocks, redrawn every epoch. Blocks consist of runs of neighbouring pairs.
 """
 
 from collections.abc import Sequence
@@ -75,10 +75,10 @@ class Mixture:
         return pair, tokens
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
-        """The updates of one block of an epoch, each a list of micro-batches of at most `budget` cells on each side.
+        """The updates of one block of an epoch, each as a list of micro-batches of at most `budget` cells on each side.
 
-        The plan depends only on the stores and the arguments. With a weight of 2.5, every pair occurs twice, and half
-        of the pairs, redrawn every epoch, a third time. A block's last update may have fewer than `accumulate` batches.
+        The result depends only on the stores and the arguments. With a weight of 2.5, an epoch has every pair twice and
+        a new random half of the pairs a third time. A block's last update may have fewer than `accumulate` batches.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
@@ -90,7 +90,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block, in corpus order; an epoch's runs are divided equally and at random among its blocks."""
+        """The pairs of a block: an equal and random share of the epoch's runs of neighbouring pairs."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -101,7 +101,7 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The first pair and the size of each run of a store in an epoch. With a single block, each run is one pair."""
+        """The runs of a store in an epoch: their first pairs and sizes. With a single block, each run is one pair."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)

@@ -24,7 +24,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
 
 
 def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
-    """The number of byte pieces from `begin` on that spell a character; 1 if no character begins there."""
+    """The number of byte pieces that spell the character at `begin`; 1 if no character begins there."""
     spelled = bytearray()
     for piece in pieces[begin : begin + MAX_CHARACTER_BYTES]:
         if isinstance(piece, str):

@@ -4,11 +4,11 @@ source.ids      target.ids         the ids of all sentences, one after another
 source.lengths  target.lengths     the number of ids of each sentence
 source.starts   target.starts      where every 64th sentence begins, in 64 bits
 origin.steps                       for each pair, the number of lines since the previous pair, in 8 bits; 0 for a jump
-origin.jumps                       for each jump, the pair, its file's number and its line, in 64 bits each; jumps are
-                                   steps to another file or beyond 8 bits, and every 4096th pair
+origin.jumps                       for each jump (a new file, a step that 8 bits can't hold, or every 4096th pair): the
+                                   number of the pair, the number of its file, and its line, in 64 bits each
 store.json      manifest.json      the types of ids and lengths; the sizes and hashes of all files
 
-Each id or length takes 16 bits if all values fit, else 32 bits. In addition to its ids, a pair takes 5.3 bytes.
+Each id or length takes 16 bits if all values fit, else 32 bits. A pair takes about 5.3 bytes more than its ids.
 """
 
 import json

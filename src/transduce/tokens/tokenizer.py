@@ -1,7 +1,7 @@
 """Converts text to ids and back without loss: decode(encode(text)) == text for every line of text.
 
 SentencePiece (BPE or unigram) provides a joint vocabulary or one vocabulary per side. Characters without a piece
-are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which batches add.
+are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which `make_batch` adds.
 """
 
 import json
@@ -41,7 +41,7 @@ class Tokenizer:
     ) -> Self:
         """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
 
-        If `symbols` is true, the target pieces are exactly the words of the targets, which are linearised trees. The
+        If `symbols` is true, the targets are linearised trees, and each of their words becomes a piece. The
         characters in `placeholder_tokens` are always separate pieces. The texts are iterated over several times; the
         same texts give identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
         """
@@ -138,7 +138,7 @@ class Tokenizer:
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
-    """The vocabulary in a file; `listed` holds the pieces of an imported vocabulary, by id."""
+    """Open the vocabulary in a file; `listed` holds the pieces by id if the vocabulary was imported."""
     try:
         model = file.read_bytes()
         return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)
@@ -149,7 +149,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
-    """The lists of pieces of an imported vocabulary, else [None]; raises UserError for a damaged file."""
+    """The lists of pieces of an imported vocabulary, or [None] without a file; raises UserError for a damaged file."""
     try:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:

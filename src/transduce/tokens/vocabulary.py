@@ -47,7 +47,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
 
 
 class WordCache:
-    """Encodes texts word by word, split at spaces, and caches the ids; `encode` converts words that are not cached."""
+    """Encodes texts word by word, split at spaces, with a cache; calls `encode` for words that are not cached."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -88,7 +88,7 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of one side or both; raises ValueError for a damaged model or a model with other special ids."""
+    """The vocabulary of one side or both; raises ValueError for a damaged model and for unexpected special ids."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
@@ -97,7 +97,7 @@ class Vocabulary:
         self.processor = open_model(model)
         special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
         if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
-            raise ValueError("the file is a SentencePiece model with other special pieces, or without byte pieces")
+            raise ValueError("the file is a SentencePiece model with unexpected special pieces or without byte pieces")
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
@@ -126,7 +126,7 @@ class Vocabulary:
         return pack(rows)
 
     def encode_behind(self, text: str) -> list[int]:
-        """Encode a text without a space before it; U+2581 is spelled in bytes, since its piece would mean a space."""
+        """Encode a text without adding a space before it. U+2581 is spelled in bytes, since its piece means a space."""
         first, *rest = text.encode("utf-8", "surrogatepass").split(SPACE.encode())
         row: list[int] = self.continuing.encode(first)
         for part in rest:
@@ -140,7 +140,7 @@ class Vocabulary:
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """The span of each piece in the text; PAD, BOS, EOS, UNK and the space before a text have empty spans."""
+        """The span of each piece in the decoded text; PAD, BOS, EOS, UNK and a leading space have empty spans."""
         plain = [int(token) for token in ids if token > UNK]
         surfaces: list[str | int] = [
             int(piece[3:-1], 16) if self.processor.is_byte(token) else piece

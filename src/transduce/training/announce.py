@@ -1,4 +1,4 @@
-"""The lines that `train` prints before the first update: the corpus, the sizes chosen and why, and warnings."""
+"""The lines that `train` prints before the first update: the corpus, the chosen sizes with reasons, and warnings."""
 
 import math
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
 
 
 def updates_in_budget(config: RunConfig, trial: Trial) -> float:
-    """The estimated number of updates within train.minutes; inf without a time limit or a measured time per update."""
+    """The estimated number of updates within train.minutes; infinite without a time limit or a measured time."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     return round(60 * config.train.minutes / trial.seconds_per_update)

@@ -1,4 +1,4 @@
-"""A trial before the first update, which finds a micro-batch size that fits into memory and times an update."""
+"""Finds, before the first update, a micro-batch size that fits into memory, and measures the time of an update."""
 
 import contextlib
 import math
@@ -26,7 +26,7 @@ TIMED_UPDATES = 3
 
 
 class Trial(NamedTuple):
-    """The results of the trial."""
+    """The results of `try_batches`."""
 
     accumulate: int  # micro-batches per update
     updates_per_epoch: int  # extrapolated from the first block if there are several
@@ -35,11 +35,11 @@ class Trial(NamedTuple):
 
 
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
-    """Choose train.accumulate, unless it is set, by trying the largest batch of the corpus; time a few updates.
+    """Choose train.accumulate, unless it is set, so that the largest micro-batch fits, and time a few updates.
 
     The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
-    sharded model may be too large for one process, so it is not tried: its micro-batches are as small as on a CPU. The
-    weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
+    sharded model may be too large for one process. Therefore it is not run, and its micro-batches are as small as on a
+    CPU. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
     def learn(batch: Indices) -> None:
@@ -80,7 +80,7 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
 
 
 def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device) -> bool:
-    """Whether the forward and backward pass of the batch `worst` leaves a reserve of memory."""
+    """Whether the forward and backward pass of the batch `worst` fit into memory, with some memory to spare."""
     if device.type == "cuda":
         try:
             learn(worst)
@@ -102,7 +102,7 @@ def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device
 
 
 def _seconds(learn: Callable[[Indices], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """The mean time, in seconds, of this rank's passes in an update, over a few updates after a warm-up."""
+    """The mean seconds that this rank computes for an update, measured over a few updates after a warm-up."""
     times = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimizer state and position of a training, as folders that are written atomically."""
+"""Checkpoints: weights, optimizer state and progress of a training, as folders that are written atomically."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 @dataclass
 class TrainState:
-    """The position of a training, which determines the next update, given the weights and the optimizer state."""
+    """The progress of a training. Together with the weights and the optimizer state, it determines the next update."""
 
     step: int = 0  # updates made
     epoch: int = 0
@@ -61,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Restore weights, optimizer state and position; raises UserError if a file is damaged."""
+    """Restore weights, optimizer state and progress; raises UserError if a file is damaged."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
@@ -69,13 +69,13 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
 
 
 def regular(folder: Path, save_every: int) -> list[Path]:
-    """The checkpoints that an uninterrupted training would have: at multiples of `save_every`, and the last one."""
+    """The checkpoints at multiples of `save_every`, and the newest checkpoint."""
     paths = checkpoints_in(folder)
     return [path for path in paths if step_of(path) % save_every == 0 or path == paths[-1]]
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all checkpoints except the `keep_last` newest regular checkpoints and the best checkpoint."""
+    """Delete all checkpoints except the best one and the `keep_last` newest of those that `regular` returns."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:

@@ -1,6 +1,6 @@
 """Training with several processes, which torchrun or a cluster starts as ranks 0 to world - 1.
 
-All ranks plan the same micro-batches for an update; rank r computes micro-batches r, r + world, …, and DDP or FSDP
+All ranks plan the same micro-batches for an update. Rank r computes micro-batches r, r + world, …, and DDP or FSDP
 averages the gradients. Only rank 0 prepares, validates and writes files; the other ranks wait in `agree`.
 
 A single process does not use torch.distributed, and its wrapped model is the model itself.
@@ -49,7 +49,7 @@ class Ranks(NamedTuple):
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that prepares, validates, writes and prints."""
+        """Whether this process is rank 0, which prepares, validates, writes and prints."""
         return self.rank == 0
 
     def slots(self, count: int) -> list[Slot]:
@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for one of the processes on this machine; the maximum if `wanted` is 0."""
+        """The number of CPU threads for this process; if `wanted` is 0, the maximum. Processes share the cores."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -112,7 +112,7 @@ ALONE = Ranks()
 def init_distributed() -> Iterator[Ranks]:
     """Join the ranks that environment variables (RANK, WORLD_SIZE, LOCAL_RANK …, set by torchrun) describe.
 
-    Only rank 0 prints. If the block raises, or this process dies, all ranks end and print the reason.
+    Only rank 0 prints. If the `with` block raises, or this process dies, all ranks end and print the reason.
     """
     world = environment_number("WORLD_SIZE", 1)
     if world == 1:
@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, weights may lack gradients."""
+    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, some weights get no gradients."""
     if ranks.world == 1:
         return model
     if shard:

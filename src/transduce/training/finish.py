@@ -1,4 +1,4 @@
-"""The end of a training: average checkpoints, measure the model and publish it."""
+"""The end of a training: average checkpoints, score the model and publish it."""
 
 from collections.abc import Sequence
 from pathlib import Path

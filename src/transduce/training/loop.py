@@ -37,7 +37,7 @@ REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  #
 
 @dataclass
 class Training:
-    """A running training: its configuration, model, data, position and files."""
+    """A running training: its configuration, model, data, progress and files."""
 
     config: RunConfig  # accumulate, save_every and validate_every are set, not 0
     model: Seq2Seq
@@ -54,7 +54,7 @@ class Training:
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
-    """Train until train.steps, minutes or patience is reached or a signal comes, then save; returns why training ended.
+    """Train until a limit (train.steps, minutes or patience) or a signal, then save; returns the reason for the end.
 
     `stop` is called before every update; it returns True to interrupt the training, as a signal does. Raises UserError
     after MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
@@ -79,7 +79,7 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """Yield the micro-batches of each update from the current position on, epoch after epoch without end."""
+    """Yield the micro-batches of each update from the current step on, epoch after epoch without end."""
     state, config = training.state, training.config
     while True:
         plan = training.data.plan(
@@ -130,7 +130,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
     if not outcome.applied:
         places = [training.origin(index) for batch in batches for index in batch.tolist()]
         journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
-        log(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists its sentences.")
+        log(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs.")
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise UserError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
@@ -209,7 +209,7 @@ def finished(training: Training, stopped: bool) -> Reason | None:
 
 
 class Pace:
-    """The speed since the last start of a training and the recent loss, for the progress line."""
+    """The speed and loss of recent updates, and the estimated time left, for the progress line."""
 
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
@@ -222,7 +222,7 @@ class Pace:
         return time.monotonic() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
-        """The progress line after an update, the most important numbers first: narrow terminals cut off its end."""
+        """The progress line after an update; narrow terminals cut off the end, so important numbers come first."""
         state, train = training.state, training.config.train
         self._recent.append((self._before, outcome))
         self._before = state.seconds

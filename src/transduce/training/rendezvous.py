@@ -1,8 +1,8 @@
 """Connect the processes of a training, and end all of them if one dies.
 
 If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
-processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. If a
-process dies, its connections close: rank 0 then ends all other ranks, and these end by themselves if rank 0 dies.
+processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. When a
+process dies, its connections close. Then rank 0 ends all other ranks; if rank 0 has died, each rank ends itself.
 """
 
 import datetime
@@ -35,7 +35,7 @@ FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """The number in an environment variable; raises UserError if it is no number, or missing without a default."""
+    """The number in an environment variable, or `default` if the variable is unset; raises UserError for other text."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
@@ -63,7 +63,7 @@ def meet(rank: int, world: int) -> "FailureDetector":
 
 
 def _store(rank: int) -> Any:
-    """The key-value store by which the ranks find each other; rank 0 opens it."""
+    """The key-value store through which the ranks find each other; rank 0 creates the store."""
     address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
     if port > 65535:
         raise UserError(f"MASTER_PORT is {port}; the highest port is 65535.")
@@ -90,7 +90,7 @@ def _store(rank: int) -> Any:
 
 
 def _own_address(address: str, port: int) -> str:
-    """This machine's own address in connections to `address`, under which other machines can reach this machine."""
+    """The IP address of this machine in the network of `address`, for connections from other machines."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
         sender.connect((address, port))  # sends nothing
         return str(sender.getsockname()[0])

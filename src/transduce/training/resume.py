@@ -51,7 +51,7 @@ class Continued(NamedTuple):
 
 
 def continued(settings: Settings, out: Path) -> Continued:
-    """The training in `out` with the options that the user changed; raises UserError for unchangeable options."""
+    """The training in `out` with the options that the user changed; raises UserError for options that are fixed."""
     old = model_folder.read_config(out)
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
@@ -79,7 +79,7 @@ def resume(
     config = going.config
     for name, (was, now) in going.changes.items():
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
-        log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; it changes what the training learns."))
+        log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; this affects what the training learns."))
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out)
     sharded = config.train.shard and ranks.world > 1
@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user names another corpus than that of the training; `open_data` checks moved corpora."""
+    """Raise UserError if the user names other text than the training has; `open_data` checks moved corpora."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -149,7 +149,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """The value of an option that TEXT lists, with absolute paths."""
+    """The value of the option `name`, which TEXT lists; file names become absolute paths."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -168,7 +168,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the same corpus.")
+        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
     return prepared
 
 

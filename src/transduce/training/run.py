@@ -55,8 +55,8 @@ def train(
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
-    `options` maps dotted names to values, or is a `Settings`; other options are chosen by the size of the corpus.
-    `init` is a model folder to continue from, with its tokenizer and shape. If `keep_optimizer` is true, the training
+    `options` maps dotted names to values, or is a `Settings`; defaults of other options may depend on the corpus.
+    `init` is a model folder to continue from; its tokenizer and shape are kept. If `keep_optimizer` is true, training
     starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update and
     returns True to save and stop. `fit` is called at the first start with the measured seconds per update; it returns
     values for options that the user did not set. Raises UserError for invalid options, files or folders.
@@ -139,7 +139,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training, or None if its limit was raised; raises UserError if other options changed."""
+    """The result of a finished training, or None if the user raised its limit; raises UserError for other changes."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))
@@ -153,12 +153,12 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
 
 
 def read_test(config: RunConfig) -> list[Pair]:
-    """The test set, read before training so that mistakes are found early; raises UserError for unusable files."""
+    """The test set, read before training to find mistakes early; raises UserError for unusable files."""
     if not config.data.test:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "Parsers are not scored while they train: use `transduce evaluate` later, and leave out the test files.",
+            "A parser can't be scored while it trains. Leave out the test files, and use `transduce evaluate` later.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

@@ -83,7 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for other files."""
+    """Remove the files of a killed first start, but no prepared corpus; raises UserError for other files in `out`."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
@@ -111,13 +111,13 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is below `size`; a larger value is valid, as an upper limit."""
+    """Raise UserError if data.vocab_size, an upper limit, is below `size`, the size of the existing vocabulary."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
-    """The prepared corpus: the folder that data.corpora names, or a new one in `out`."""
+    """The prepared corpus: from the folder that data.corpora names, or else newly prepared in `out`."""
     data = settings.config().data
     if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
@@ -135,7 +135,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
 
 
 def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer | None) -> Prepared:
-    """Return the prepared corpus; raises UserError if options or the tokenizer contradict it."""
+    """Return the prepared corpus; raises UserError if an option or the tokenizer contradicts the corpus."""
     facts, folder, config = prepared.facts, prepared.folder, settings.config()
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():

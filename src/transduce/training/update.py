@@ -65,10 +65,10 @@ def update(
 ) -> Outcome:
     """Make an update from several micro-batches as if they were one batch.
 
-    With several ranks, `batches` are the micro-batches of this rank, `slots` their places in the update, and `total` is
-    the number of target tokens in the micro-batches of all ranks. The gradient is computed from the summed loss divided
-    by `total`. Dropout depends only on the seed, the step and the index of the micro-batch, so an update is the same
-    after a restart and on any number of ranks.
+    With several ranks, `batches` are the micro-batches of this rank, and `slots` hold the indices of `batches` in the
+    update. `total` is the number of target tokens in the micro-batches of all ranks; the summed loss is divided by
+    `total`. Dropout depends only on the seed, the step and the index of the micro-batch. Therefore an update is the
+    same after a restart and on any number of ranks.
     """
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
@@ -107,7 +107,7 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """The sums of a batch, such as the loss. Matrix products use train.precision; weights and sums are in float32."""
+    """The loss and other sums of a batch. Matrix products use train.precision; weights and sums are in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
         logits = model(batch.src, batch.tgt_in)
@@ -126,7 +126,7 @@ class Sums(NamedTuple):
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Sums:
-    """The sums, in float32, for logits (batch, tokens, v) in any precision and targets (batch, tokens), without PAD.
+    """The `Sums` for logits (batch, tokens, v) of any precision and targets (batch, tokens); padding does not count.
 
     The target distribution is smoothing / v for each of the v tokens, plus 1 - smoothing for the right token.
     """
@@ -134,7 +134,7 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one pass over the logits, a few rows at a time.
+    """Loss and gradient in one pass over the logits; on a CPU, a few rows at a time.
 
     The logits of a batch are the largest tensor of a training. With PyTorch's own operations, log-softmax, gather, mean
     and their gradients would each write another float32 tensor of the same size.
@@ -172,10 +172,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """How unevenly tokens are spread over experts: 1 if the spread is even (Fedus et al., 2022, equation 4).
+    """A loss for uneven use of experts; 1 if all experts get equally many tokens (Fedus et al., 2022, equation 4).
 
-    For a layer with e experts: e * the sum over experts of (share of the tokens) * (mean probability); the result
-    is the mean over layers. Padding is included.
+    The loss of a layer with e experts is e * the sum over experts of (share of the tokens) * (mean probability). The
+    result is the mean over layers. Padding counts as tokens.
     """
     losses = []
     for probabilities, chosen in routings:

@@ -38,10 +38,10 @@ class AdditiveAttention(MultiHeadAttention):
         self.additive = Additive(self.num_heads, config.d_k or config.d_model // self.num_heads)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
+        """q (b, h, t, d_k), k (b, h, s, d_k) -> scores (b, h, t, s)."""
         scores: Tensor = self.additive(q, k)
         return scores
 
 
 class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
-    """Additive self-attention to the keys less than `model.window` positions away."""
+    """Additive self-attention to the keys that are less than `model.window` positions away from the query."""

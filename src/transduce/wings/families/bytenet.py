@@ -1,4 +1,4 @@
-"""ByteNet (Kalchbrenner et al., 2016): a stack of dilated convolutions over the source, and one over the target.
+"""ByteNet (Kalchbrenner et al., 2016): a stack of dilated convolutions for the source, and another for the target.
 
 ByteNet has no attention: position t of the target reads position t of the encoded source, which is stretched by 6/5.
 
@@ -21,7 +21,7 @@ DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
 
 
 class Block(nn.Module):
-    """x + W3 relu(conv(relu(W1 relu(x)))), with layer norm before each relu (figure 3 of ByteNet)."""
+    """A residual block: x + W3 relu(conv(relu(W1 relu(x)))), with layer norm before each relu (figure 3 of ByteNet)."""
 
     def __init__(self, config: ModelConfig, dilation: int):
         super().__init__()
@@ -47,9 +47,9 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """The ByteNet model. Memory: the stretched source (b, u, d_model), zero after the end of each sentence.
+    """The ByteNet model. Its memory is the stretched source (b, u, d_model), zero after the end of each sentence.
 
-    State: the next position (r,), and for each decoder block, the last `span` inputs of its convolution.
+    Its state is the next position (r,) and, for each decoder block, the last `span` inputs of the convolution.
     """
 
     def __init__(self, config: ModelConfig):

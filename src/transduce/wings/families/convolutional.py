@@ -1,7 +1,7 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
-Differences from the original: there is no weight normalisation, the encoder's gradient is not scaled by the number of
-attention layers, embeddings and output share one matrix, and positions are sinusoidal by default. Learned positions are
+Unlike the original, this model has no weight normalisation, and the encoder's gradient is not scaled by the number of
+attention layers. Embeddings and output share one matrix. Positions are sinusoidal by default. Learned positions are
 initially smaller than token vectors, by a factor of sqrt(d_model).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes of a stack, as in model.convolutions; by default, `layers` layers of d_model channels."""
+    """The layer sizes of a stack: those in model.convolutions, or by default `layers` layers of d_model channels."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)
@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """The ConvS2S model. State: the next position (r,), and each decoder layer's last inputs (r, kernel - 1, c)."""
+    """The ConvS2S model. Its state is the next position (r,) and the decoder layers' last inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

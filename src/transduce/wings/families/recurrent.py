@@ -64,7 +64,7 @@ class RecurrentLayer(nn.Module):
         self.rnn = CELLS[config.cell](inputs, config.d_model, batch_first=True)
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
-        """x (r, t, inputs) and the hidden state before it -> (r, t, d_model) and the hidden state after it."""
+        """x (r, t, inputs) and the old hidden state -> outputs (r, t, d_model) and the new hidden state."""
         if hidden is None:
             y, after = run(self.rnn, x)
         else:
@@ -74,7 +74,7 @@ class RecurrentLayer(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """Attention to the source with a single head; its values are the encoded source itself."""
+    """Single-head attention to the source, with the encoded source itself as values."""
 
     def __init__(self, config: ModelConfig, width: int):
         super().__init__()
@@ -94,13 +94,13 @@ class SourceAttention(nn.Module):
 
 
 class Recurrent(Seq2Seq):
-    """Bidirectional first encoder layer, decoder with input feeding, residual connections from the third layer on.
+    """Recurrent encoder-decoder: the first encoder layer is bidirectional, and residual connections begin at layer 3.
 
-    The first decoder layer reads the last token and the last context. The layer's output is the query for the next
-    context, which the higher layers read. The query is thus the state after reading the token, as in Luong et al. and
-    later versions of GNMT; Bahdanau et al. use the state before reading the token. Embeddings and output share weights.
+    The first decoder layer reads the last token and the last context (input feeding). The layer's output is the query
+    for the next context, as in Luong et al. and later versions of GNMT. The higher layers read this next context.
+    In Bahdanau et al., the query is the state before reading the token. Embeddings and output share weights.
 
-    State: the hidden state of every decoder layer, and the context (r, w).
+    The decoding state is the hidden state of every decoder layer, and the context (r, w).
     """
 
     def __init__(self, config: ModelConfig):
