@@ -664,7 +664,7 @@ def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
     steps = dict(next_steps(Path("demo", name)))
     for purpose in ("Translate in the browser", "Show details of the model"):
         assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
-    program = ast.parse(shlex.split(steps["Use it from Python"])[-1])
+    program = ast.parse(shlex.split(steps["Use the model from Python"])[-1])
     assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]
 
 

@@ -390,16 +390,16 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     files = data.corpora[0].files
     command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
     status, _, said = run(capsys, *command, "--shard", "1/2")
-    assert status == 0 and "Shard 1/2 is read" in said
+    assert status == 0 and "The first round of shard 1/2 is complete" in said
     assert "lacks 1 of 2 shards of the first round: 2/2" in run(capsys, "join", tmp_path / "shards")[2]
     run(capsys, *command, "--shard", "2/2")
-    assert "is read already" in run(capsys, *command, "--shard", "2/2")[2]
+    assert "is already complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
     assert status == 0 and "Prepare every shard again" in said
-    assert "Shard 2/2 is encoded" in run(capsys, *command, "--shard", "2/2")[2]
+    assert "The second round of shard 2/2 is complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 2 and "lacks 1 of 2 shards of the second round: 1/2" in said
-    assert "Shard 1/2 is encoded" in run(capsys, *command, "--shard", "1/2")[2]
+    assert "The second round of shard 1/2 is complete" in run(capsys, *command, "--shard", "1/2")[2]
     status, told, _ = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 0 and "pairs to train on, 30 held out" in told
     assert run(capsys, *command[:-2], "--out", tmp_path / "one")[0] == 0
@@ -415,13 +415,13 @@ MISTAKES = {
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "is not a folder of shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
     "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
-    "translate MODEL --output x --shard 1/2": "Shards can't share the standard input",
+    "translate MODEL --output x --shard 1/2": "Standard input can't be split into shards",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers can only be used with --on",
     "translate MODEL --input TEXT --output x --shard 1/2 --workers 2": "--workers can only be used with --on",
     "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
-    "prepare --train - --out x --shard 1/2": "Shards can't share the standard input",
+    "prepare --train - --out x --shard 1/2": "Standard input can't be split into shards",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
     "prepare --out x --shard 1/2": "There is nothing to train on",
     "join MODEL": "holds no shards",

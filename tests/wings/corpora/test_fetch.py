@@ -157,7 +157,7 @@ def test_the_command_that_it_ends_with_is_understood(
 ) -> None:
     """By `prepare`, whose arguments are the same, and which is quicker."""
     _, output, _ = run(capsys, *offer(site, tmp_path))
-    words = shlex.split(output.splitlines()[-1].removeprefix("To train on it: "))
+    words = shlex.split(output.splitlines()[-1].removeprefix("To train on this corpus: "))
     assert words[:2] == ["transduce", "train"] and words[-2:] == ["--out", "MODEL"]
     status, output, errors = run(capsys, "prepare", *words[2:-1], tmp_path / "data", "data.vocab_size=300")
     assert status == 0, errors
@@ -242,7 +242,7 @@ def test_a_killed_process_goes_on(site: Site, tmp_path: Path, capsys: pytest.Cap
             lambda: any(file.stat().st_size == 2000 for file in tmp_path.glob("toy.downloads/*.part")),
             lambda: process.poll() is not None,
         )
-        assert "Another transduce is downloading" in refused(capsys, *arguments)
+        assert "Another process is downloading" in refused(capsys, *arguments)
         process.kill()
     (tmp_path / ".toy.aside-1234").mkdir()  # as if it had been killed while unpacking
     assert not (tmp_path / "toy").exists()

@@ -211,8 +211,8 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
             ({"alternatives": 4}, "Too many alternatives: 4; at most 3"),
             ({"beam_size": 3}, "Too many hypotheses (beam_size): 3; at most 2"),
             ({"glossary": {"a": "b", "c": "d"}}, "Too many terms: 2; at most 1"),
-            ({"glossary": {"a": "k" * 6}}, "The side of a term has 6 characters; at most 5"),
-            ({"glossary": {"k" * 6: "a"}}, "The side of a term has 6 characters; at most 5"),
+            ({"glossary": {"a": "k" * 6}}, "The text of a glossary entry has 6 characters; at most 5"),
+            ({"glossary": {"k" * 6: "a"}}, "The text of a glossary entry has 6 characters; at most 5"),
             ({"q": [["ka"]]}, "2 levels"),
         ):
             answer = asking.post("/translate", json=WORDED | fields)

@@ -1,1 +1,1 @@
-"""Preparing a corpus or translating a file in shards: by several processes or machines, or on Ray."""
+"""Sharded preparation of a corpus or translation of a file, by several processes or machines, or on Ray."""

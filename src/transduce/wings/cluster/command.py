@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
     """Merge the shards written by `transduce translate --shard` or `transduce prepare --shard`.
 
-    If shards are missing or damaged, the command names them and writes nothing.
+    If shards are missing or damaged, the command lists these shards and writes no output.
 
     Args:
         shards: The folder of the shards.
@@ -29,10 +29,10 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
 
     plan = read_plan(shards)
     if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
-        log("The first of two rounds is complete: the vocabulary is learned. Prepare every shard again.")
+        log("The first of two rounds is complete. Prepare every shard again, for the second round.")
         return
     if output == STANDARD_OUTPUT:
-        raise UserError(f"With --output, name the file or folder that the shards in {shards} are merged into.")
+        raise UserError(f"Use --output to name the file or folder for the merged shards of {shards}.")
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
         return
@@ -53,7 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or all shards on Ray; if `vocab_size` is 0, it is chosen by the corpus size."""
+    """Prepare one shard of a corpus, or all shards on Ray; if `vocab_size` is 0, the corpus size determines it."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address
@@ -68,11 +68,14 @@ def prepare_in_shards(
     part = read_shard(shard)
     plan = preparing.plan_preparation(data, out, part.count, vocab_size=vocab_size, vocabulary=vocabulary)
     if not preparing.is_aggregated(out, plan):
-        is_new, done = preparing.stage_shard(out, plan, part), "read"
+        is_new, done = preparing.stage_shard(out, plan, part), "first"
     else:
-        is_new, done = preparing.encode_shard(out, plan, part, threads), "encoded"
-    already = "" if is_new else " already"
-    log(f"Shard {part} is {done}{already}: {out}. After all shards, run transduce join {shlex.quote(str(out))}")
+        is_new, done = preparing.encode_shard(out, plan, part, threads), "second"
+    already = "" if is_new else "already "
+    log(
+        f"The {done} round of shard {part} is {already}complete. "
+        f"After the {done} round of all shards, run transduce join {shlex.quote(str(out))}"
+    )
 
 
 def translate_in_shards(call: "Call") -> None:
@@ -83,7 +86,7 @@ def translate_in_shards(call: "Call") -> None:
     from transduce.wings.cluster.shards import read_shard
 
     if call.output == STANDARD_OUTPUT:
-        raise UserError("Name the output with --output: a folder of shards with --shard, a file with --on.")
+        raise UserError("Name the output with --output. With --shard, name a folder; with --on, name a file.")
     if call.shard and call.on:
         raise UserError("--on runs all shards: leave out --shard.")
     if call.profile:

@@ -1,7 +1,7 @@
-"""Preparing a corpus and translating a file on Ray: workers process the shards, and this process merges them.
+"""Preparation of a corpus and translation of a file on Ray: workers process shards, and this process merges them.
 
 Complete shards are kept in the folder OUTPUT.shards until all are merged, so a repeated call only processes the missing
-shards. The name and content of a shard depend only on its input and number, so a second attempt changes nothing.
+shards. The name and content of a shard depend only on its input and number, so a second attempt writes the same shard.
 """
 
 import functools
@@ -42,10 +42,10 @@ def prepare_on_ray(
     address: str = "",
     workers: int | None = None,
 ) -> Prepared:
-    """Prepare a corpus in the new folder `out`; the files are those of `prepare`, except for the recorded time.
+    """Prepare a corpus on Ray in the new folder `out`; only the recorded time differs from the files of `prepare`.
 
-    `address` is a cluster's address, or "" for this machine. Raises UserError if preparing fails, if Ray is not
-    installed, or if the folder of the shards was created by a call with other arguments.
+    `address` is a cluster's address, or "" for this machine. Raises UserError if the preparation fails, Ray is not
+    installed, or the shards' folder belongs to another call.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -63,7 +63,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Process the missing shards of a round; raises UserError if `do` raises one or all attempts at a shard fail."""
+    """Process the missing shards of a round; raises UserError if `do` raises it or a shard fails in every attempt."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -75,8 +75,8 @@ def translate_on_ray(
 ) -> Joined:
     """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
-    `address` is a cluster's address, or "" for this machine. If `shards` is 0, the number of shards is automatic.
-    Raises UserError if translating fails, Ray is not installed, or a call with other arguments made the shards' folder.
+    `address` is a cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
+    Raises UserError if the translation fails, Ray is not installed, or the shards' folder belongs to another call.
     """
     folder = _shards_of(output)
     check_input(input)
@@ -96,7 +96,7 @@ def translate_on_ray(
 
 
 def shards_for(lines: int, workers: int) -> int:
-    """The number of shards of a file: enough for all workers, with shards small enough to repeat after a failure."""
+    """The number of shards of a file: enough to keep all workers busy and to make a failed shard cheap to repeat."""
     chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
 
@@ -106,7 +106,7 @@ def _shards_of(output: Path) -> Path:
 
 
 def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
-    """The missing shards with their lines; the file is read once, shard by shard."""
+    """Yield each missing shard with its lines; the file is read only once."""
     lines, position = without_byte_order_mark(read_lines(input)), 0
     for shard in missing:
         [(begin, end)] = plan.cuts(shard)

@@ -1,8 +1,8 @@
-"""Preparing a corpus in shards, by processes that share a folder.
+"""Sharded preparation of a corpus, by processes that share a folder.
 
-    folder/   read-00003-of-00016/      first round of a shard: staged pairs of its part of each corpus, corpus-0/ …
+    folder/   read-00003-of-00016/      first round of a shard: its clean pairs of each corpus, in corpus-0/ …
               aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
-                                        parts-00003-of-00016-0: which pairs of the shard are kept, for corpus 0
+                                        parts-00003-of-00016-0: which pairs of shard 3 are kept, for corpus 0
               encoded-00003-of-00016/   second round of a shard: token ids, and the file and line of each pair
 
 The merged files are byte-identical to the files that one process writes, except for the recorded time.
@@ -61,15 +61,15 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read or write the plan for preparing a corpus in shards; raises UserError if a different plan exists.
+    """Read the plan of a sharded preparation, or write it if it is missing; raises UserError for a different plan.
 
-    If `vocab_size` is 0, the corpus size determines it. Shards begin at multiples of `unit`: rules need whole chunks.
+    A `vocab_size` of 0 means automatic. Shards begin at multiples of `unit`, since rules check whole chunks.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
-            raise UserError("Shards can't share the standard input. Save the input to a file, and name the file.")
+            raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
@@ -87,7 +87,7 @@ def plan_preparation(
 
 
 def planned_data(plan: Plan) -> DataConfig:
-    """The data options of a preparation's plan, which include the corpora."""
+    """The data options in the plan of a preparation, including the corpora."""
     options = {name: value for name, value in plan.call.items() if name.startswith("data.")}
     return configure({name: value for name, value in options.items() if name != "data.vocab_size"}).data
 
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Merge all shards into the new folder `out`; the UserError for missing or damaged shards names these shards."""
+    """Merge all shards into the new folder `out`; raises a UserError that names missing or damaged shards."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
@@ -160,7 +160,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
 
 
 def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
-    """The shards that have not finished a round; raises UserError if a shard's folder is damaged."""
+    """The shards that lack the results of a round; raises UserError if a shard's folder is damaged."""
     return [shard for shard in plan.all() if not is_whole(shard_folder(folder, round, shard), plan)]
 
 
@@ -180,7 +180,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
 
 
 def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
-    """The folder that a round writes for a shard."""
+    """The folder for the results of one round for one shard, such as read-00003-of-00016."""
     return folder / f"{round}-{shard.name}"
 
 
@@ -259,7 +259,7 @@ def _parts_name(shard: Shard, corpus: int) -> str:
 
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:
-    """The pairs of a corpus from `begin` to `end`, counted from 0."""
+    """The pairs of a corpus from index `begin` up to, but not including, index `end`."""
     if are_line_aligned(files):  # skipping lines is faster than skipping pairs
         texts = [islice(without_byte_order_mark(read_lines(file)), begin, end) for file in files]
         origins = map(Origin, repeat(display_name(files[0])), count(begin + 1))
@@ -278,6 +278,6 @@ def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
 
 
 def _fingerprint(folder: Path) -> str:
-    """A hash of the vocabulary of a model folder or a prepared corpus."""
+    """A hash of the vocabulary in a model folder or a prepared corpus."""
     contents = [part or b"" for part in Tokenizer.load(folder).models]
     return hashlib.sha256(b"".join(contents)).hexdigest()

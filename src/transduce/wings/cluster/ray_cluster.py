@@ -1,4 +1,4 @@
-"""Running shards as Ray tasks, on this machine or on a cluster."""
+"""Runs shards as Ray tasks, on this machine or on a cluster."""
 
 import logging
 import os
@@ -37,7 +37,7 @@ class Pool(NamedTuple):
 
 
 def read_address(on: str) -> str:
-    """The cluster that `on`, "ray" or "ray://HOST:PORT", names; "": this machine. Raises UserError for other values."""
+    """The Ray address of `--on ray` or `--on ray://HOST:PORT` ("": this machine); raises UserError for other values."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
@@ -47,9 +47,9 @@ def read_address(on: str) -> str:
 
 @contextmanager
 def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """Start Ray or connect to a cluster; yields its workers; at the end, shuts Ray down or disconnects.
+    """Start Ray or connect to a cluster, and yield the pool of workers; on exit, shut Ray down or disconnect.
 
-    With `gpus`, each worker uses one GPU if possible. Raises UserError if Ray is not installed or not reachable.
+    With `gpus`, each worker uses one GPU if the cluster has GPUs. Raises UserError if Ray is missing or unreachable.
     """
     if workers is not None and workers < 1:
         raise UserError(f"{workers} workers are too few. Give at least 1, or leave out the number of workers.")
@@ -74,10 +74,10 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 
 
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
-    """Call `do` in workers with the shard and the arguments of every task; yields each shard when its task is done.
+    """Call `do` once per task in a Ray worker; yields each shard when its task is done.
 
     If a worker dies, another worker repeats its shard, up to SHARD_ATTEMPTS attempts. Raises UserError immediately if a
-    task raises it, and after all tasks if a shard failed in every attempt. `things` is "lines" or "pairs".
+    task raises it, and at the end if a shard failed in every attempt. `things` ("lines" or "pairs") is for messages.
     """
     import ray
 
@@ -113,13 +113,13 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
-            f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. The input may crash it, or memory may "
-            "be short. Fix the cause and repeat the command; the other shards are kept."
+            f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. The input may crash the worker, or "
+            "memory may be short. Fix the cause and repeat the command; complete shards are kept."
         )
 
 
 def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """Call `do` in a worker with `home` as the current folder; returns the message of a UserError, or ""."""
+    """Call `do` in a worker, in the folder `home`; returns the message of a UserError, or "" on success."""
     try:
         check_version(plan)
         _enter(home)

@@ -1,7 +1,7 @@
-"""Shards: contiguous parts of the input of one call, and the folder of their results.
+"""Shards are contiguous parts of the input of one call; a folder holds their results.
 
-folder/   plan.json      the call, the number of shards and the input files; written by the first shard
-          …              the results of complete shards; joined in the order of their names, they form the result
+folder/   plan.json      settings of the call, number of shards and input files; written by the first shard
+          …              the results of complete shards
 """
 
 import dataclasses
@@ -34,13 +34,13 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """The shard's name in file names; the names sort in the order of the shards."""
+        """The shard's name in file names, such as 00003-of-00016; sorting these names sorts the shards."""
         return f"{self.number:0{SHARD_DIGITS}}-of-{self.count:0{SHARD_DIGITS}}"
 
     def cut(self, length: int, unit: int) -> tuple[int, int]:
-        """Begin and end, counted from 0, of the shard's part of `length` lines or pairs.
+        """The shard's range of `length` lines or pairs: the first index, and the index after the last.
 
-        The parts cover the input without gaps, begin at multiples of `unit`, and differ in size by at most one unit.
+        The ranges of all shards have no gaps, begin at multiples of `unit`, and differ in size by at most one unit.
         """
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
@@ -70,12 +70,12 @@ class Input(NamedTuple):
 
     @classmethod
     def of(cls, file: str) -> Self:
-        """Record the present size, time and hash of a file."""
+        """Record the current size, modification time and hash of a file."""
         status = _status(file)
         return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
 
     def is_same(self, file: str) -> bool:
-        """Whether `file` has the content that the input had when the plan was made."""
+        """Whether the content of `file` is the recorded content."""
         status = _status(file)
         if status.st_size != self.size:
             return False
@@ -84,7 +84,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The call that the shards in a folder belong to, and how the call's input is divided."""
+    """How the input of a call is divided into shards, and the settings that all these shards share."""
 
     kind: str  # the command
     shards: int
@@ -95,11 +95,11 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """A hash of the plan; each shard records it, to show which plan the shard belongs to."""
+        """A hash of the plan; each shard records the hash to show which plan the shard belongs to."""
         return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
-        """Begin and end of the shard's part of the file, or of each corpus."""
+        """The shard's range of the file to translate, or of each corpus to prepare (see `Shard.cut`)."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
@@ -124,8 +124,8 @@ def agree(
 ) -> Plan:
     """Read a folder's plan, or write it if the folder is new; `measure` counts the lines or pairs of each input.
 
-    `unit` computes the plan's unit from the total length and the number of shards. Raises UserError if the folder
-    has the plan of a call with other arguments, or contains other files.
+    `unit` computes `Plan.unit` from the total length and the number of shards. Raises UserError if the folder's plan
+    has other settings, or if the folder holds files but no plan.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
@@ -166,7 +166,7 @@ def check_version(plan: Plan) -> None:
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
-            f"A worker has {PACKAGE} {installed}, but the plan has {planned}. Install the same version on all machines."
+            f"A worker has {PACKAGE} {installed} instead of {planned}. Install the same version on all machines."
         )
 
 
@@ -181,9 +181,9 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
 
 
 def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
-    """The differences between the call of a plan and another call, as continuations of a sentence."""
+    """Yield each difference between a plan's call and another call, as a clause that continues a sentence."""
     if plan.kind != kind:
-        yield f", of transduce {plan.kind}"
+        yield f" of transduce {plan.kind}"
     if plan.shards != shards:
         yield f", with {plan.shards:,} shards instead of {shards:,}"
     new = json.loads(json.dumps(call))

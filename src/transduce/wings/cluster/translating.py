@@ -1,7 +1,7 @@
-"""Translating the lines of a file in shards, one output file for each shard, and merging these files.
+"""Translates a file in shards, with one output file for each shard, and merges these files.
 
-    folder/   00003-of-00016.txt    translations of a contiguous part of the lines; .jsonl if they are JSON
-              00003-of-00016.json   record: lines, digest, flags; written before the translations get their final name
+    folder/   00003-of-00016.txt    translations of the shard's lines; .jsonl instead of .txt for JSON output
+              00003-of-00016.json   record: lines, digest, flags; written before the other file gets its final name
 
 A shard is complete when its two files exist and match. `cat folder/*.txt` prints the whole translation.
 """
@@ -42,7 +42,7 @@ class Job:
     glossary: str = ""  # file name
 
     def call(self) -> dict[str, Any]:
-        """The settings as a plan records them, with digests of files; raises UserError if a file can't be read."""
+        """The settings for a plan, with digests instead of file names; raises UserError if a file can't be read."""
         if self.glossary:
             read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
@@ -116,16 +116,16 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError if the input is not a file, since the process of each shard must read the input."""
+    """Raise UserError unless the input is a regular file, which the process of each shard can read again."""
     if input in STANDARD_INPUT:
-        raise UserError("Shards can't share the standard input. Save the input to a file, and name the file.")
+        raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
         raise UserError(f"{input} is not a regular file. Save its content to a file, and name that file.")
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read or write the plan for translating a file in shards; raises UserError if a different plan exists."""
+    """Read the plan of a sharded translation, or write it if it is missing; raises UserError for a different plan."""
     check_input(input)
     return agree(
         folder,
@@ -139,12 +139,12 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The plan's unit, in lines: CHUNK_LINES, so that batches are as in one process, or 1 if the file is short."""
+    """`Plan.unit` in lines: 1 for a short file, else CHUNK_LINES, so that batches equal those of one process."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
 def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
-    """The lines of a file from `begin` to `end`, counted from 0."""
+    """The lines of a file from index `begin` up to, but not including, index `end`."""
     return islice(without_byte_order_mark(read_lines(input)), begin, end)
 
 
@@ -155,7 +155,7 @@ def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
 
 
 def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
-    """The record of a shard, if it is complete and belongs to this plan."""
+    """The record of a shard, or None if the shard is incomplete or belongs to another plan."""
     try:
         values = json.loads(_record_path(folder, shard).read_bytes())
         record = Record(**values | {"flags": Flags(**values["flags"])})
@@ -167,7 +167,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Merge all shards into one file, atomically; the UserError for missing or damaged shards names these shards."""
+    """Merge all shards into one file, atomically; raises a UserError that names missing or damaged shards."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
@@ -193,6 +193,6 @@ def _record_path(folder: Path, shard: Shard) -> Path:
 
 
 def _fingerprint(folder: Path) -> str:
-    """The digest of a model's manifest, or of an unfinished training's weights."""
+    """The digest of a model's manifest, or, before training has finished, of the model's weights."""
     manifest = folder / MANIFEST
     return digest(manifest if manifest.exists() else model_folder.describe(folder).weights)

@@ -1,1 +1,1 @@
-"""The demo: trains a small model on the phrasebook, English to German, in minutes."""
+"""`transduce demo`: trains a small English-German model on generated sentences in a few minutes."""

@@ -38,7 +38,7 @@ PACE = (  # options of the recipe that change with the number of updates
 
 
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
-    """Train a small English-German model on generated sentences in minutes, evaluate it and write a report.
+    """Train and evaluate a small English-German model on generated sentences in a few minutes, and write a report.
 
     The test sentences contain combinations of words that are not in the training sentences.
 
@@ -76,7 +76,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The options in PACE, adapted to as many updates as fit into TRAINING_SECONDS if an update takes `seconds`."""
+    """The options in PACE, scaled to the number of updates of `seconds` each that fit into TRAINING_SECONDS."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
@@ -116,7 +116,7 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
         ("Translate a sentence", f'echo "{sentence}" | {transduce} translate {model}'),
         ("Translate in the browser", f"{transduce} serve {model}"),
         ("Show details of the model", f"{transduce} info {model}"),
-        ("Use it from Python", f"{python} -c {shlex.quote(program)}"),
+        ("Use the model from Python", f"{python} -c {shlex.quote(program)}"),
         ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
     ]
 
@@ -137,7 +137,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer trained on this machine, and tested on combinations of words not in its training.",
+            summary="A Transformer trained on this machine, and tested on word combinations unseen in training.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),

@@ -12,7 +12,7 @@ SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:
-    """Identifies about 140 languages by naive Bayes over byte sequences; mostly right even for texts of a few words."""
+    """Identifies about 140 languages by naive Bayes over byte sequences, mostly correctly even for a few words."""
 
     def __init__(self) -> None:
         """Raises UserError if py3langid is not installed."""

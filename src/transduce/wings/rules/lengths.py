@@ -1,7 +1,7 @@
 """Finds pairs whose lengths are unusual for their corpus, texts that break off, and extra sentences.
 
 The length ratio exposes translations that are too short; the length difference exposes translations that are too long.
-A text that is slightly short is a fault only if it also breaks off, in a corpus whose texts mostly end in full stops.
+In a corpus whose texts mostly end in full stops, a slightly short text is also a fault if the text breaks off.
 """
 
 import re
@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
-    """The log of the length ratio, and the length difference over the root of the length (Gale and Church, 1993)."""
+    """The log length ratio, and the length difference over the root of the mean length (Gale and Church, 1993)."""
     a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
@@ -67,7 +67,7 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """The share of pairs with a fault to expect in unseen text, by the rule of succession."""
+    """The expected share of faulty pairs in unseen text, by the rule of succession."""
     return (number + 1) / (of + 2)
 
 
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """How many standard deviations each target is too long (negative if too short), by the more extreme measure."""
+    """The excess length of each target in standard deviations (negative: too short), by the more extreme measure."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
@@ -91,8 +91,8 @@ def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
-    A fault counts only if the lengths deviate, too, by z standard deviations. The rarer the fault is in good pairs,
-    the smaller z may be: exp(-z²/2) times the share of pairs with the fault must be less than exp(-OUTLIER²/2).
+    A fault counts only if the lengths also deviate, by z standard deviations: exp(-z²/2) * share < exp(-OUTLIER²/2).
+    The share is the expected share of pairs with this fault, so a rare fault needs a smaller deviation.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

@@ -1,9 +1,9 @@
 """Finds misalignment: ranges of lines whose translations stand on other lines.
 
-A missing or repeated line on one side shifts all lines after it. Two kinds of evidence show the offset: line lengths
-(long sentences have long translations: Gale and Church, 1993) and words that both languages share, mostly names and
-numbers. Both give log-odds (n lines, o offsets) that line i + offset of the target is a translation of line i of the
-source, not an unrelated line. The shifts are the Viterbi path through the offsets, with a cost for each change.
+A missing or repeated line on one side shifts all lines after it. The offset shows in line lengths and shared words.
+Long sentences have long translations (Gale and Church, 1993); shared words are mostly names and numbers. Both give an
+array (n lines, o offsets) of log-odds that target line i + offset is a translation of source line i, not an unrelated
+line. The Viterbi path through the offsets, with a cost for each change, gives the shifts.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evid
 
 
 class Shift(NamedTuple):
-    """Lines `first` to `last` (from 0), translated `offset` lines further down, or not nearby if `offset` is None."""
+    """Source lines `first` to `last` (from 0), with translations `offset` lines further down (None: not nearby)."""
 
     first: int
     last: int
@@ -87,8 +87,8 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
 def _length_odds(sources: Ints, targets: Ints) -> Floats:
     """Log-odds (n, o) from the lengths of lines; 0 where a line is blank or missing.
 
-    The log ratio is modelled as normal, with a smaller deviation for translations than for unrelated lines. The smaller
-    deviation is measured at the best offset, where most lines are aligned.
+    The log length ratio follows a normal distribution in this model. Its standard deviation is smaller for translations
+    than for unrelated lines; the smaller deviation is measured at the best offset, where most lines are aligned.
     """
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
@@ -135,7 +135,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """Keys of words that may be the same in another language: 40 bits of the word's hash, then 24 bits of its line."""
+    """Keys of words that may be the same in another language: 40 bits of the word's hash, 24 of the line number."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
@@ -170,14 +170,14 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _may_change(odds: Floats) -> bool:
-    """Whether a run of lines gains more evidence from an offset other than 0 than a change of offset costs."""
+    """Whether the evidence for a nonzero offset over some run of lines exceeds the cost of changing the offset."""
     gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
     lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
     return bool((gains - lowest >= SHIFT_COST_NATS).any())
 
 
 def _likeliest_path(odds: Floats) -> Ints:
-    """The likeliest path through the offsets (Viterbi): for each line, the number of a column of `odds`."""
+    """The likeliest path through the offsets (Viterbi): for each line, the index of a column of `odds`."""
     n, width = odds.shape
     came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
     best = np.empty(n, dtype=np.int64)  # the column before such a change

@@ -55,7 +55,7 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """`pairs` holds the first sources and targets of a corpus, which show the usual lengths of the corpus's texts.
+        """`pairs` holds the first sources and targets of a corpus, to measure the usual lengths of the corpus's texts.
 
         Raises UserError if the test set can't be read or a package is missing.
         """
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set in `broken` the bits of the rules that pairs break; if `shifts` is None, detects misalignment first."""
+        """Set the bits of broken rules in `broken`; if `shifts` is None, detects misaligned lines first."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Check both languages, even for a rule about one side: if both are wrong, the sides may be swapped."""
+        """Check both languages, even for a rule about one language: two wrong languages may mean swapped sides."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []
@@ -125,7 +125,7 @@ class MoreRules:
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:
-    """Whether a text has letters apart from addresses and placeholders, which a target may copy."""
+    """Whether a text has letters other than URLs and placeholders, which a translation may copy."""
     return column.letters[row] != "" and is_text(mask(column.texts[row]))
 
 
@@ -147,8 +147,8 @@ def _labels(rules: Rules) -> tuple[str, str]:
             labels[side] = identifier().label(code)
             if not labels[side]:
                 raise UserError(
-                    f"py3langid can't identify the language '{code}'. Name the code of the language in the texts, or "
-                    f"leave out the rules {SWAPPED} and {rule}."
+                    f"py3langid can't identify the language '{code}'. Correct the language code, or leave out the "
+                    f"rules {SWAPPED} and {rule}."
                 )
     return labels[0], labels[1]
 

@@ -34,7 +34,7 @@ log = logging.getLogger("transduce.wings.serving")
 
 
 def answer(error: BaseException) -> JSONResponse:
-    """The response to a request that raised `error`: an HTTP status and a sentence that explains the error."""
+    """The response to a request that raised `error`: an HTTP status and a sentence about the error."""
     headers = None
     match error:
         case UserError():
@@ -47,7 +47,7 @@ def answer(error: BaseException) -> JSONResponse:
             status, headers = 503, {"Retry-After": "5"}
             sentence = "The server is shutting down; send the request again later."
         case _:
-            status, sentence = 500, "Internal server error. It has been logged."
+            status, sentence = 500, "Internal server error. The server has logged the error."
     return JSONResponse({"error": FRAMEWORK_ERRORS.get(sentence, sentence)}, status, headers)
 
 
@@ -71,12 +71,12 @@ class RateLimit:
 
 
 class AccessControl:
-    """An ASGI application that checks requests before it passes them on to another application."""
+    """ASGI middleware that checks requests before they reach the application."""
 
     def __init__(
         self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
     ):
-        """`open_paths` need no key. If `local` is true, only requests that address this machine are accepted."""
+        """`open_paths` need no key. If `local` is true, the Host header must name localhost or a loopback address."""
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
@@ -118,7 +118,7 @@ class AccessControl:
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self._local and not is_local(name):
-            raise HTTPException(421, "This server is for its own machine only. Address the server as localhost.")
+            raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
         if self._local and post and headers.get("sec-fetch-site") == "cross-site":
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
@@ -238,7 +238,7 @@ def is_local(host: str) -> bool:
 
 
 def _network(address: str) -> str:
-    """What counts as one client in rate limiting: an IPv4 address, or the /64 network of an IPv6 address."""
+    """A client's name in rate limiting: its IPv4 address, or the /64 network of its IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # X-Forwarded-For holds any text

@@ -58,7 +58,7 @@ class Downloads:
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Keep a document and return its secret name; `name` is the source's file name, `target` a language code."""
+        """Store a document and return its secret name; `name` is the source's file name, `target` a language code."""
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
@@ -76,7 +76,7 @@ class Downloads:
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
-    """The server's ASGI application. If `local` is true, it accepts only requests that address this machine."""
+    """The server's ASGI application. If `local` is true, it accepts only requests to localhost."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -91,7 +91,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
     app = FastAPI(
         title="transduce",
         version=version("transduce"),
-        description="Translation by a Transformer; the API is LibreTranslate's, with additions.",
+        description="Translation with Transformer models. The API is LibreTranslate's, with more fields and routes.",
         lifespan=lifespan,
         docs_url=None,  # FastAPI's page loads scripts from another server
         redoc_url=None,
@@ -236,7 +236,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
-    """The fields of the answer; each field is a list with one value for each text."""
+    """The fields of the answer; each field has a list with one value for each text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]

@@ -23,7 +23,7 @@ PACE_DECAY = 0.9  # factor on the best pace after every batch
 
 
 class QueueFullError(HTTPException):
-    """The HTTP error that refuses a request because the queue is full."""
+    """The HTTP error 503 for a request that finds the queue full."""
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
@@ -38,7 +38,7 @@ class BatchKey(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The sentences of a request that share a key."""
+    """The sentences of a request that share a `BatchKey`."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -58,10 +58,10 @@ class Job:
 
 
 class Batcher:
-    """A queue in front of engines, with limits on its requests and their source tokens."""
+    """A queue of translation requests, with limits on the numbers of requests and of source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """`wait` is the longest wait, in seconds; `observe` receives each batch's numbers of sentences and tokens."""
+        """`wait` limits the estimated wait, in seconds; `observe` receives each batch's sentence and token counts."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
@@ -74,7 +74,7 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start to translate; must be called in the event loop."""
+        """Start the task that translates batches; call this in the event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -114,7 +114,7 @@ class Batcher:
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
         """Translate the parts of a request; returns a translation of each sentence of each part, in order.
 
-        Cancelling the call dequeues its sentences. Raises QueueFullError, and any UserError of the translator.
+        If the call is cancelled, its sentences leave the queue. Raises QueueFullError, and the translator's UserError.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]

@@ -36,14 +36,14 @@ def serve(
     Args:
         models: Model folders, each for a different language pair.
         host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
-        port: The port to listen on; 0: any free port.
+        port: The port to listen on; 0 means any free port.
         keys: A file of API keys; every request must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Listen without --keys on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
         engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
-        limit: Change a limit that --show-limits prints, as limits.NAME=NUMBER. May be repeated.
+        limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
     try:
         from transduce.wings.serving import network
@@ -70,7 +70,7 @@ def serve(
         try:
             ipaddress.ip_network(address)
         except ValueError:
-            raise UserError(f"'{address}' is not an address. Write 10.0.0.1, or 10.0.0.0/24 for a network.") from None
+            raise UserError(f"'{address}' is not an address. Write, for example, 10.0.0.1 or 10.0.0.0/24.") from None
     local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
@@ -85,7 +85,7 @@ def serve(
 
 
 def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
-    """Load models in a thread of low priority; the threads of their engines inherit the priority."""
+    """Load models in a thread of low priority; the threads of their engines inherit this priority."""
     with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
         return [loading.submit(_load, folder, engine).result() for folder in folders]
 
@@ -103,7 +103,7 @@ def _load(folder: Path, engine: EngineName) -> "Served":
 def _listen(host: str, port: int) -> socket.socket:
     """Open the listening socket; raises UserError if the address or port can't be used."""
     if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
-        raise UserError(f"Invalid port {port}. Choose one from 1 to 65535, or 0 for a free one.")
+        raise UserError(f"Invalid port {port}. Choose a port from 1 to 65535, or 0 for any free port.")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)

@@ -36,7 +36,7 @@ class Keys:
 
 
 def read_keys(path: Path) -> Keys:
-    """Read a file of keys; raises UserError, which names the line, for an invalid file."""
+    """Read a file of keys; raises UserError for an invalid line, or if the file has no key."""
     digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
@@ -53,7 +53,7 @@ def read_keys(path: Path) -> Keys:
 
 
 def add_key(path: Path, name: str) -> str:
-    """Make a key, append its hash to the file and return the key; raises UserError for an invalid or taken name."""
+    """Make a key, append its hash to the file and return the key; raises UserError if the name is invalid or in use."""
     if not KEY_NAME.fullmatch(name):
         raise UserError(f"'{name}' can't be a key's name. Use at most 64 letters, digits and the characters . _ @ -")
     key = secrets.token_urlsafe(32)

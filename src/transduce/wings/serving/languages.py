@@ -68,7 +68,7 @@ def without_markup(text: str) -> str:
 
 
 class Detector:
-    """Detects with py3langid which of the given languages a text is in; can't detect languages unknown to py3langid."""
+    """Detects the language of a text with py3langid, among the given languages that py3langid knows."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

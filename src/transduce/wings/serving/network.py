@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration, which logs nothing from clients, and trusts X-Forwarded-For from the `proxies`."""
+    """Uvicorn's configuration: clients' requests are not logged; X-Forwarded-For is trusted from the `proxies`."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(

@@ -50,7 +50,7 @@ class Texts(BaseModel):
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(None, description="API key; better sent as a header, Authorization: Bearer KEY")
-    scores: bool = Field(False, description="return scores: mean over sentences of log-probability / length penalty")
+    scores: bool = Field(False, description="return scores: log-probability / length penalty, averaged over sentences")
     alignment: bool = Field(False, description="return word alignments")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
@@ -110,7 +110,7 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
         if count > limit:
             raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
     check_characters("text", texts, limits.characters)
-    check_characters("side of a term", chain.from_iterable(asked.glossary.items()), limits.term_characters)
+    check_characters("text of a glossary entry", chain.from_iterable(asked.glossary.items()), limits.term_characters)
 
 
 def check_characters(what: str, texts: Iterable[str], limit: int) -> None:

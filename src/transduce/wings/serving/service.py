@@ -1,4 +1,4 @@
-"""The server apart from HTTP: translates texts and documents in a queue, detects languages, computes attention."""
+"""The server without HTTP: queues and translates texts and documents, detects languages, computes attention."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """A text's probable languages, most probable first; if `target` is given, only languages translated into it."""
+        """A text's languages by probability; with `target`, only languages that a model translates into `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -173,7 +173,7 @@ class Service:
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
-    """Return the plan for texts, the plan's groups, and the sentences of each group with their lengths in tokens."""
+    """Split texts into sentences; returns the plan, its groups, and each group's sentences with lengths in tokens."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
     parts = [
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """The translated page; its n-th alternative has each text's n-th alternative, or the last of a text with fewer."""
+    """The translated page; alternative n of the page has each text's alternative n, or the text's last alternative."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

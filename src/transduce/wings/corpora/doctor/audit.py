@@ -1,7 +1,7 @@
 """Audits a corpus in one pass: finds faults and misaligned stretches, and counts characters and text lengths.
 
-Worker processes audit chunks (`chunk.py`). This module merges their results and finds repetitions, with 19 bytes of
-memory per pair: two hashes and a verdict.
+Worker processes audit chunks (`chunk.py`). This module merges the results of the workers and finds repetitions. The
+memory per pair is 19 bytes: two hashes and a verdict.
 """
 
 import sys
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 class Misaligned(NamedTuple):
-    """Source lines whose translations stand `offset` lines further down on the target side (None: not nearby)."""
+    """Source lines whose translations are `offset` lines further down in the target, or not nearby (None)."""
 
     file: str
     first: int
@@ -108,7 +108,7 @@ class Audit:
 
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
-    """Audit a corpus; languages that the rules don't name are identified from the first pairs.
+    """Audit a corpus; a language that is missing in `rules` is identified from the first pairs.
 
     If reading fails, the pairs already read are audited, and the result's `stopped` holds the reason. Raises UserError
     if no pair can be read, and in the same cases as `Checker`.
@@ -147,7 +147,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
 
 
 def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tuple[str, str]:
-    """Each side's language code: from the rules, else the code of most of its texts, or "" if there is no majority."""
+    """The language code of each side: from the rules, else the language of most texts, or "" without a majority."""
     if all(rules.languages) or not set(rules.others) & set(LANGUAGE_RULES):
         return rules.languages
     codes = []
@@ -176,7 +176,7 @@ def _audit_in_worker(sources: Sequence[str], targets: Sequence[str]) -> ChunkAud
 def _audit_chunks(
     chunks: Iterable[list[Pair]], auditor: ChunkAuditor, processes: int
 ) -> Iterator[tuple[list[Pair], ChunkAudit]]:
-    """The chunks with their audits, in order; chunks are read ahead to keep all workers busy."""
+    """Yield each chunk with its audit, in order; chunks are read ahead to keep all workers busy."""
     if processes < 2:
         for chunk in chunks:
             yield chunk, auditor.audit([pair.source for pair in chunk], [pair.target for pair in chunk])
@@ -240,7 +240,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
 
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """Flag repetitions among pairs without other faults: a good pair must not be dropped for repeating a faulty one."""
+    """Flag repetitions among pairs without other faults; a good pair must not be dropped because of a faulty pair."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):

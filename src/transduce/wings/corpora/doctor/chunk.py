@@ -1,4 +1,4 @@
-"""Audits one chunk of a corpus, in a worker process: finds broken rules, repairs pairs, counts characters and words."""
+"""Audits one chunk of a corpus, in a worker process: checks the rules, repairs pairs, counts characters and words."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with 
 
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk: an array has an entry per pair, a list of arrays has one array per side."""
+    """The findings about one chunk; arrays have one entry per pair, and lists of arrays have one array per side."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`

@@ -35,18 +35,18 @@ def doctor(
     file with the manifest, and exits with status 1 if a file is damaged. In a corpus, the doctor finds faulty pairs.
 
     Args:
-        what: A model folder, an export or a prepared corpus; or a corpus: two line-aligned text files, bilingual files
-            or a folder of them.
+        what: What to check: a model folder, an export, a prepared corpus, two line-aligned text files, bilingual files
+            or a folder of bilingual files.
         source: Language code of the source, such as en; by default identified from the text. Needed for a .tmx file.
         target: Language code of the target, such as de; by default identified from the text. Needed for a .tmx file.
         test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
         vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
-        only: Names of the only rules to check.
-        without: Names of rules not to check; all other rules are checked.
+        only: Names of the rules to check; the doctor skips all other rules.
+        without: Names of rules to skip; the doctor checks all other rules.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files: as many as the corpus has, in the same format.
-            The removed pairs and the rules that they broke go to FILE.left-out.jsonl.
+        fix: Write the corpus without its faulty pairs to these files, in the format of the corpus, or to one .jsonl
+            file. The removed pairs and the rules that they broke are written to FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
     if _is_corpus(what):

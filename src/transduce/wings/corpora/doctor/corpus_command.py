@@ -47,7 +47,7 @@ def check_corpus(
     fix: Sequence[str],
     threads: int,
 ) -> None:
-    """Audit the corpus and report; with `fix`, read the corpus again and write the kept pairs. See `doctor`."""
+    """Audit the corpus and print the findings; with `fix`, read the corpus again and write the kept pairs."""
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
         check_output(output, files, "out" if output == out else "fix")
@@ -78,7 +78,7 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The chosen rules, except rules for which a package, a known language or a test set is missing."""
+    """The chosen rules, without rules that lack a package, a test set or a language that py3langid knows."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
@@ -94,7 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Counts of characters that lack a piece in `vocabulary` (None: in a vocabulary learned from the corpus)."""
+    """Characters without a piece in `vocabulary` (None: in a vocabulary learned from the corpus), with their counts."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:

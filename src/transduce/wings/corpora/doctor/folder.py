@@ -19,7 +19,7 @@ from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
-    """The facts about a model folder, an export or a prepared corpus; raises UserError for other folders."""
+    """Check a model folder, an export or a prepared corpus; raises UserError for other folders."""
     finished = (folder / MANIFEST).exists()
     if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")

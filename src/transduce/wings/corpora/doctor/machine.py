@@ -38,7 +38,7 @@ class Fact(NamedTuple):
 
 
 def machine_facts(folder: Path) -> Iterator[Fact]:
-    """The facts about this machine, and about the disk that holds `folder`."""
+    """Check this machine, and the disk that holds `folder`."""
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads are available")
@@ -80,7 +80,7 @@ def _memory_bytes() -> int:
 
 
 def _extras() -> Iterator[Fact]:
-    """The optional dependencies, as the metadata of the installed transduce package lists them."""
+    """Check the optional dependencies that the metadata of the installed transduce package lists."""
     requirements = [Requirement(text) for text in metadata.requires("transduce") or []]
     for extra, purpose in EXTRA_PURPOSES.items():
         wanted = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]

@@ -1,4 +1,4 @@
-"""Yields the lines of a corpus without its faulty pairs, and lists of the removed and the repaired pairs."""
+"""Yields the lines of a corpus without its faulty pairs, and lists the removed pairs and the repaired pairs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
             raise UserError("For a corpus of two files, name two outputs, or one that ends in .jsonl.", option="fix")
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
         wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
-        raise UserError(f"The repaired corpus is one file: give an output name that ends in {wanted}.", option="fix")
+        raise UserError(f"The repaired corpus is one file. Name one output that ends in {wanted}.", option="fix")
 
 
 class RepairedCorpus:
@@ -46,11 +46,11 @@ class RepairedCorpus:
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
     def side(self, side: int) -> Iterator[str]:
-        """The kept texts of one side; side: 0 for the source, 1 for the target."""
+        """The texts of the kept pairs on one `side`: 0 for the source, 1 for the target."""
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The kept lines of a bilingual file, including columns and keys other than source and target."""
+        """The lines of the kept pairs in a bilingual file, with all columns or keys."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:

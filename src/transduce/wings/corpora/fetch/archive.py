@@ -1,6 +1,6 @@
 """Reads members of an archive as streams, up to a size limit.
 
-Members' names never become paths, so `../` is harmless. If a wanted member is a link or a device, it is refused.
+Members' names never become paths, so `../` is harmless. A wanted member must not be a link or a device.
 """
 
 import bz2
@@ -27,7 +27,7 @@ DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises UserError once it has yielded more bytes than the limit of its archive."""
+    """A stream that raises UserError if it yields more bytes than the size of its archive allows."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
@@ -51,8 +51,8 @@ class _Limited(io.RawIOBase):
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the names and decompressed streams of the wanted members, in the archive's order. Call inside `readable`.
 
-    Read each stream before taking the next one. The name "" stands for the whole file. Raises UserError if a wanted
-    member is missing, duplicated, a link or a device.
+    Read each stream before taking the next one. The name "" in `wanted` stands for the whole file. Raises UserError
+    if a wanted member is missing, duplicated, a link or a device.
     """
     if "" in wanted:
         with path.open("rb") as file:

@@ -108,4 +108,4 @@ def _print_fetched(fetched: "Fetched") -> None:
         if split in fetched.pairs:
             words += [option, *map(str, fetched.files(split))]
     source, target = fetched.languages
-    print(f"To train on it: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}")
+    print(f"To train on this corpus: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}")

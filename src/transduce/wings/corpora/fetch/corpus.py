@@ -1,7 +1,7 @@
 """Fetches a corpus: downloads its files and writes aligned texts to a folder that appears only when it is complete.
 
 OUT/train.en, train.de, valid.en …   one sentence a line; line i of one file is the translation of line i of the other
-OUT/SOURCE.md, source.json           addresses, licence and order of the parts, for people and for programs
+OUT/SOURCE.md, source.json           URLs, licence and order of the parts, for people (.md) and for programs (.json)
 OUT/manifest.json                    size and SHA-256 of each file above
 OUT.downloads/                       the downloads, until OUT is complete
 """
@@ -70,7 +70,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error.strerror}. Choose another folder.") from error
-    with file_lock(folder / LOCK, f"Another transduce is downloading to {folder}. Wait until it ends."):
+    with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
         fetched = already_fetched(corpus.name, out)  # another process may just have finished
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
@@ -96,7 +96,7 @@ def _clear(out: Path) -> None:
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
-    """Unpack each side of each part to its own file, in the archives' order, then join the parts of each split."""
+    """Unpack each part's source and target in the archives' order, then concatenate the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
     formats = {side: part.format for part in parts for side in part.sides}
     staged = {side: folder / f".{number}" for number, side in enumerate(formats)}
@@ -142,7 +142,7 @@ def _append(whole: Path, part: Path) -> None:
 
 
 def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
-    """Copy notes, such as licences, from the archives; notes with the same name are joined."""
+    """Copy notes, such as licences, from the archives; notes with the same name are concatenated."""
     for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
         for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
             with (folder / Path(name).name).open("ab") as note:
@@ -161,7 +161,7 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
     (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
     lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
     lines += [f"{name}: {value}" for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite)) if value]
-    lines += ["", f"Fetched as `{corpus.name}` on {today}. The text of these parts was joined in this order:", ""]
+    lines += ["", f"Fetched as `{corpus.name}` on {today}. These parts were concatenated in this order:", ""]
     for split, parts in corpus.splits.items():
         names = ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
         lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")

@@ -1,4 +1,4 @@
-"""Resumable, verified, atomic download of one file, through the proxies of the environment (https_proxy, no_proxy).
+"""Resumable, verified, atomic download of one file; environment variables such as https_proxy set the proxy.
 
 www.example.org_a_corpus.tgz              the complete file, with the right checksum
 www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far; 3f9c… identifies the version on the server
@@ -57,7 +57,7 @@ def download(wanted: Download, folder: Path) -> Path:
 
 
 def read_address(url: str) -> bytes:
-    """The content of an address, up to MAX_ANSWER_BYTES, in memory; raises UserError if the request fails."""
+    """The content at `url`, up to MAX_ANSWER_BYTES; raises UserError if the request fails."""
 
     def attempt() -> bytes:
         with _open(urllib.request.Request(url, headers=HEADERS)) as answer:
@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Write an answer from `offset` on; raises ConnectionError unless the answer ends at `total` (0 if unknown)."""
+    """Append an answer to `file`; raises ConnectionError unless the answer ends at byte `total` (0: unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -169,7 +169,7 @@ def _partial(path: Path) -> Path:
 
 
 def _suffix(wanted: Download, answer: Any, total: int) -> str:
-    """The end of the partial file's name: a digest of the ETag or date by which the server identifies the version."""
+    """The suffix of the partial file: a digest of the ETag or date that identifies the version on the server."""
     tag = answer.headers.get("ETag", "")
     mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
     if not mark and not wanted.checksum:
@@ -215,7 +215,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("https", "http")
         if urlsplit(newurl).scheme not in allowed:
-            raise urllib.error.HTTPError(req.full_url, code, f"a redirect to {newurl}", headers, fp)
+            raise urllib.error.HTTPError(req.full_url, code, f"and redirects to {newurl}", headers, fp)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

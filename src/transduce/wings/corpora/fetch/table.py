@@ -1,9 +1,9 @@
 """Reads the table of corpora: the files to download for each name (keys: docs/guides/corpora.md).
 
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
-    [[NAME.train]] [[NAME.valid]] …  the parts of a split, joined in this order
+    [[NAME.train]] [[NAME.valid]] …  the parts of a split, concatenated in this order
 
-A request is NAME or NAME:en-de, but for a collection, the form is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+A request is NAME or NAME:en-de. For a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -33,7 +33,7 @@ class Download(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One language of a part: a member of an archive, or the whole download if `member` is ""."""
+    """The text of a `Part` in one language: a member of an archive, or the whole download if `member` is ""."""
 
     language: str
     download: Download
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Aligned text in two languages."""
+    """A part of a split: aligned text in two languages."""
 
     source: Side
     target: Side
@@ -88,7 +88,7 @@ class Request(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A corpus or a collection of the table."""
+    """An entry of the table: a corpus or a collection of corpora."""
 
     name: str
     facts: Mapping[str, Any]
@@ -117,7 +117,7 @@ def read_table(text: str, file: str) -> dict[str, Entry]:
 
 
 def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
-    """The entry and the parsed form of a request such as "multi30k:en-fr"; raises UserError for a wrong request."""
+    """The entry and parsed form of a request such as "multi30k:en-fr"; raises UserError for an invalid request."""
     name, *rest = text.split(":")
     if name not in entries:
         nearest = difflib.get_close_matches(name, entries, 1)
@@ -141,7 +141,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request names; raises UserError if the table lacks a value or takes a file twice."""
+    """The corpus that a request names; raises UserError if the table lacks a value or uses a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -153,7 +153,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
-            raise UserError(f"In the table, {entry.name} takes {side.member or 'all'} of {side.download.url} twice.")
+            raise UserError(f"In the table, {entry.name} uses {side.member or 'all'} of {side.download.url} twice.")
         used.add(side.member)
     title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
     if request.languages not in entry.pairs[:1]:
@@ -162,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part has both languages: if it has a file per language, the keys of `checksum` are its languages."""
+    """Whether a part has both languages; a part with one file per language has a checksum for each language."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 

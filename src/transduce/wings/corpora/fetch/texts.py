@@ -1,7 +1,7 @@
 """Converts the text formats of corpora to UTF-8 with one sentence per line.
 
-text   one sentence per line already
-sgm    the tags <doc docid=…> and <seg id=…> of WMT and IWSLT test sets, which are neither valid SGML nor valid XML
+text   plain text with one sentence per line
+sgm    WMT and IWSLT test sets with tags <doc docid=…> and <seg id=…>, neither valid SGML nor valid XML
 ted    IWSLT's training data: lines of text among lines of metadata; titles and descriptions are kept as text
 """
 
@@ -25,7 +25,7 @@ TED_METADATA = (b"url", b"keywords", b"speaker", b"talkid", b"reviewer", b"trans
 
 
 class Written(NamedTuple):
-    """Facts about the text that was written for one side."""
+    """Facts about the converted text of one language."""
 
     lines: int
     repaired: int  # lines with bytes that are not UTF-8, replaced by U+FFFD
@@ -89,7 +89,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _utf8(block: bytes) -> tuple[bytes, int]:
-    """The block as valid UTF-8, and the number of lines with bytes that were replaced."""
+    """The block as valid UTF-8, and the number of lines in which bytes were replaced."""
     try:
         block.decode()
     except UnicodeDecodeError:
