@@ -21,7 +21,7 @@ def numbers_disagree(source: str, translation: str) -> bool:
     """Whether each text has a number that the other text lacks.
 
     If only one text has extra numbers, the result is False: the other text may spell these in words. Numbers agree if
-    they differ only in separators (3.5, 3,5), leading zeros, hour format (2, 14) or century (98, 1998).
+    they differ only in separators (3.5 and 3,5), leading zeros, hour format (2 and 14) or century (98 and 1998).
     """
     return all(
         _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))

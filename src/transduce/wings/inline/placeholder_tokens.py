@@ -22,7 +22,7 @@ def with_tokens(masked: Masked) -> Masked:
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     """Replace the placeholders of a text pair with tokens that both texts share; None if a placeholder has no match.
 
-    Equal placeholders match. A placeholder without an equal, such as `:term:`bit`` or `:term:`octet <bit>``, matches
+    Equal placeholders match. A placeholder in only one text, such as `:term:`bit`` or `:term:`octet <bit>``, matches
     the other text's next unmatched placeholder of the same kind, since both may have the same meaning.
     """
     masked_source, masked_target = mask(source), mask(target)
