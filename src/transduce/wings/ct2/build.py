@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build and open an engine, which is not kept if the cache is read-only; raises UserError or OSError on failure."""
+    """Build and open an engine, temporary if the cache is read-only; raises UserError or OSError on failure."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
@@ -65,7 +65,7 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine unless another process builds it; returns its compute type, or "" if no type is accurate."""
+    """Build an engine, or use one from another process; returns its compute type, or "" if no type is accurate."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:

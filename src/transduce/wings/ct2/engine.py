@@ -86,7 +86,7 @@ def cached(folder: Path, *, shortlist: bool) -> Path:
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The cached engine's compute type, "" if no type is accurate, None without an engine; deletes a damaged engine."""
+    """The cached engine's compute type: "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
         if place.exists():
             verify(place, hashes=True)
@@ -110,7 +110,7 @@ def has_gpu() -> bool:
 
 
 class CTranslate2Engine:
-    """The engine of a converted model (see `convert.py`), which starts fast because it does not import torch."""
+    """An engine that runs a converted model (see `convert.py`); it starts fast because it does not import torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
         """Opens a converted model; searches `threads` requests in parallel. Raises EngineError on an unsuitable CPU."""
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Source tokens per request: a small number keeps all threads busy; wide models are given more tokens."""
+        """Source tokens per request: few, so that all threads have work, but more for wide models."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search the requests; CTranslate2 ends a search by its own rule, but we rank the hypotheses by our score."""
+        """Search the requests; CTranslate2 ends each search by its own rule, but the ranking is by our score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -163,7 +163,7 @@ class CTranslate2Engine:
         return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """Wait for the results of a request, and search a sentence again if it reaches its own length limit.
+        """Wait for the results of a request, and search a sentence again if a hypothesis reaches its length limit.
 
         The first search uses the largest limit of all sentences, so longer hypotheses may have displaced shorter ones.
         """

@@ -1,4 +1,4 @@
-"""Learn which target pieces translate a source piece, from a corpus by IBM model 1.
+"""Learn from a corpus, by IBM model 1, which target pieces translate each source piece.
 
 If a search uses only these target pieces, it need not compute logits for the whole vocabulary at every step.
 """
@@ -24,19 +24,19 @@ Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """The target pieces that a search may use: `common`, and the entry in `pieces` for each piece of the source."""
+    """The target pieces that a search may use: `common`, and `pieces[i]` for each piece i of the source."""
 
     common: list[int]
     pieces: list[list[int]]  # target pieces by source piece
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """Learn a shortlist from sampled pairs; if `joint`, pieces may be copied. Raises UserError if there is no pair."""
+    """Learn a shortlist from sampled pairs; if `joint`, source pieces may be copied. Raises UserError without pairs."""
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
-            f"decode.shortlist is learnt from pairs of at most {MAX_SIDE_TOKENS} tokens per side, but the corpus has "
-            "none. Don't set this option."
+            f"decode.shortlist needs pairs with at most {MAX_SIDE_TOKENS} tokens per side, but the corpus has none. "
+            "Leave this option unset."
         )
     # All meetings of a source token and a target token; words: the number of the target token in the corpus.
     sources, targets, words = _meetings(pairs)
@@ -82,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """Three columns: every source token with every target token of its pair, and the target token's running number."""
+    """Pair each source token with each target token of its sentence; columns: source, target, target's index."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

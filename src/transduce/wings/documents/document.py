@@ -45,7 +45,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """A file and its slots, in file order; the slots of attributes follow the slot whose text contains them."""
+    """A file and its slots, in file order; attribute slots follow the slot whose text contains the attributes."""
 
     name: str
     content: str
@@ -67,7 +67,7 @@ class Document:
 
     @cached_property
     def present(self) -> list[str]:
-        """The current content of each slot; `write(present)` reproduces the file byte for byte."""
+        """The current content of each slot; passing these contents to `write` reproduces the file byte for byte."""
         return [slot.present for slot in self.slots]
 
     def write(self, translations: Sequence[str]) -> bytes:
@@ -95,7 +95,7 @@ class Document:
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """The indices of the attributes' slots, by the containing slot's index and by the span of the tag."""
+        """The slots of attributes inside other slots: containing slot's index -> span of the tag -> slot indices."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -103,7 +103,7 @@ class Document:
         return attributes
 
     def _with_attributes(self, number: int, final: list[str]) -> str:
-        """The final text of a slot, with the attributes of its tags translated."""
+        """The final text of a slot, including the translated attributes of its tags."""
         new = final[number]
         for (begin, end), attributes in self._attributes.get(number, {}).items():
             slots = ((self.slots[i], final[i]) for i in attributes)
@@ -112,7 +112,7 @@ class Document:
         return new
 
     def _encodable(self, text: str, slot: Slot) -> str:
-        """The text; in markup, characters that the file's encoding lacks become character references."""
+        """Replace characters that the codec lacks with character references; in plain text, raise UserError instead."""
         try:
             text.encode(self.codec)
         except UnicodeEncodeError as error:
@@ -138,9 +138,9 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """The characters of a file, and its codec: from the byte order mark, else from the declared encoding, else UTF-8.
+    """The text of a file, and its codec; a byte order mark overrides `declared`, and UTF-8 is the default.
 
-    Encoding the characters reproduces the file. Raises UserError with the line and value of an undecodable byte.
+    Encoding the text reproduces the file. Raises UserError with the line and value of an undecodable byte.
     """
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))
@@ -150,7 +150,7 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
 
 
 def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
-    """The codec of a file whose content begins with `content`; raises UserError for an unknown encoding."""
+    """The codec of a file that begins with the bytes `content`; raises UserError for an unknown encoding."""
     codec = next((codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared or "utf-8")
     try:
         canonical = codecs.lookup(codec).name.replace("-", "_")
@@ -175,10 +175,10 @@ def decode_pieces(
     *,
     lenient: bool = False,
 ) -> Iterator[str]:
-    """Decode a file that arrives in pieces of bytes.
+    """Decode a file that arrives in chunks of bytes.
 
-    `declared` returns the encoding that the first `beginning_bytes` of the file declare. If `lenient`, undecodable
-    bytes become lone surrogates (see `encoding_errors`); otherwise a UserError with their line is raised.
+    `declared` extracts the declared encoding from the first `beginning_bytes` bytes. If `lenient`, undecodable bytes
+    become lone surrogates (see `encoding_errors`). Otherwise the first such byte raises UserError with its line.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:

@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; as in browsers, a page in ISO-8859-1 or ASCII is read as Windows-1252 if possible."""
+    """The declared encoding; for ISO-8859-1 and ASCII, Windows-1252 if it can decode the page, as in browsers."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slot of a run, with the index `number`, and the slots of the run's attributes."""
+    """The slots of a run's text and of its attributes; `number` is the index of the first slot."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute's value, and quote the value unless the character before it (`quote`) is a quotation mark."""
+    """Escape an attribute value, and quote it unless `quote`, the preceding character, is a quotation mark."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

@@ -1,6 +1,6 @@
 """Split XML and HTML into pieces: tags, comments, and the text between them.
 
-Invalid markup is accepted. Joining the pieces gives the input. Possessive quantifiers keep all patterns in linear time.
+Invalid markup is accepted. Joining the pieces gives the input. Possessive quantifiers keep the run time linear.
 """
 
 import re
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
-    """Split a text into pieces. If `html`, names become lower case, and void and raw elements are recognised."""
+    """Split a text into pieces. With `html`, names become lower case, and void and raw elements are recognised."""
     at = 0
     while at < len(text):
         start = MARKUP_START.search(text, at)
@@ -71,7 +71,7 @@ def _markup(text: str, at: int, html: bool) -> Piece:
 
 
 def attributes(tag: str) -> dict[str, tuple[int, int]]:
-    """The spans of the attribute values in a tag, without quotes, by attribute name in lower case."""
+    """The span of each attribute value in a tag, without quotes; the keys are attribute names in lower case."""
     values: dict[str, tuple[int, int]] = {}
     name = re.match(r"<[^\s/>]++", tag)
     for match in ATTRIBUTE_PATTERN.finditer(tag, name.end() if name else 0):
@@ -96,7 +96,7 @@ def decoded(entity: str) -> str | None:
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup, with the entities that `fragment` uses."""
+    """Return a function that escapes text for markup and writes a character as an entity where `fragment` does."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

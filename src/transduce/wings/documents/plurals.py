@@ -1,4 +1,4 @@
-"""Plural forms in gettext: how many forms a language has, and which of its forms is used for the number 1."""
+"""Plural forms in gettext: the number of forms in a language, and the form that is used for the number 1."""
 
 import re
 from functools import cache
@@ -26,7 +26,7 @@ def plurals(header: str, language: str, name: str) -> Plurals:
 
 
 def _of_language(language: str, name: str) -> Plurals:
-    """The forms in Babel's gettext table, or in the CLDR if the table has no entry or, perhaps wrongly, one form."""
+    """The forms in Babel's gettext table, or in the CLDR if the table lacks the language or lists only one form."""
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS

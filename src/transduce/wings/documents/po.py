@@ -71,7 +71,7 @@ def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def read_translated_po(
     pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False
 ) -> Iterator[TextPair]:
-    """Like `read_po_pairs`, for a file that arrives in pieces of bytes."""
+    """Like `read_po_pairs`, for a file that arrives in chunks of bytes."""
     texts = decode_pieces(pieces, name, _declared, HEADER_BYTES, lenient=lenient)
     for message, forms in _translatable(_lines(texts, name), name, language):
         if all(string.value for string in message.translations.values()):
@@ -143,7 +143,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
-    """Add a new string to the message; raises UserError if the message already has a string for its keyword."""
+    """Add an empty string for a keyword to the message; raises UserError if the message repeats the keyword."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
@@ -162,7 +162,7 @@ def _complete(message: _Message, name: str) -> _Message:
 
 
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
-    """A slot for each plural form to translate; a form that the file lacks is inserted after the last form."""
+    """A slot for each plural form to translate; a missing form is inserted after the last form of the message."""
     last = max(string.end for string in message.translations.values())
     for number in range(forms.number):
         text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """One pair, or two for a plural message: singular with the form for 1, plural with the last of the other forms."""
+    """The pair of a message; a plural message gives two: its singular form, and its last plural form."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line

@@ -81,7 +81,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 
 
 def _wrap(text: str, height: int) -> list[str]:
-    """The text in at most `height` lines of about the same length."""
+    """Wrap a text into at most `height` lines of about the same length."""
     lines, rest = list[str](), text
     for remaining in range(height, 1, -1):
         length = len(rest) / remaining

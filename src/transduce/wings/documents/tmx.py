@@ -1,6 +1,6 @@
 """TMX, versions 1.1 to 1.4: translation memories, whose units hold the same text in several languages.
 
-Pairs are read as a stream of any length. Formatting codes (`<bpt>`, `<ph>` …) are not text. DTDs are never read.
+A corpus of any length is read as a stream. Formatting codes (`<bpt>`, `<ph>` …) are not text. DTDs are never read.
 """
 
 import re
@@ -123,9 +123,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """A unit's nearest code for each wanted language, without using a code twice; None if a wanted language is missing.
+    """The unit's codes nearest to the wanted languages, each code used once; None if a wanted language is missing.
 
-    Among equally near codes, the code of the unit's original language is preferred, else the code that comes first.
+    Among equally near codes, the code of the unit's original language is preferred, otherwise the first code.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -151,7 +151,7 @@ def language_code(language: str) -> str:
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """How a code differs from `wanted`: 0 if equal, 1 if it adds a region, 2 if it lacks the region, else None."""
+    """How `code` differs from `wanted`: 0 if equal, 1 with an additional region, 2 without the region, else None."""
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):
@@ -203,7 +203,7 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """The slot of a new variant after the source's variant, with the same element and attribute names."""
+    """The slot of a new variant after the source variant; element and attribute names are copied from the source."""
     end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"

@@ -60,7 +60,7 @@ def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
-    """Like `read_xliff_pairs`, for a file that arrives in pieces of bytes."""
+    """Like `read_xliff_pairs`, for a file that arrives in chunks of bytes."""
     for segment in _segments(content, name, source, target):
         if segment.is_translated:
             source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
@@ -99,7 +99,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text and kind of a source. White space in a source of several lines matters only if xml:space="preserve".
+    """The text and kind of a source. In a source of several lines, white space counts only with xml:space="preserve".
 
     A CDATA section with tags or entities is read as HTML, and any other CDATA section as plain text.
     """

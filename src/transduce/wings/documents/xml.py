@@ -1,6 +1,6 @@
-"""Read XML unit by unit: a parser for files of any length that locates the units in the file.
+"""A streaming XML parser that locates the translation units in a file of any length.
 
-The file must be well-formed and in a known encoding, and must not declare entities. No other file is read.
+The file must be well-formed and in a known encoding, and must not declare entities. External DTDs are never read.
 """
 
 import re
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The replacement that fills an element with text: its begin, end and characters; `<a/>` becomes two tags."""
+        """Begin, end and content of the replacement that fills an element with text; `<a/>` becomes `<a>text</a>`."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
@@ -79,8 +79,8 @@ class Unit(NamedTuple):
 class UnitReader:
     """Finds the units of a file while reading it as a stream.
 
-    `units` are the names of the elements to find. Elements in a unit are recorded to the depth `levels`. `on_start` is
-    called for each element outside the units, with its name (without prefix) and its attributes.
+    `units` are the names of the elements to find, and `levels` is the depth to which a unit's descendants are recorded.
+    `on_start` is called for each element outside the units, with its name (without prefix) and its attributes.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class UnitReader:
         yield from self._parse(b"", last=True)
 
     def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
-        """Parse the next bytes of the file; returns the units that end within them."""
+        """Parse the next bytes of the file; returns the units that end in these bytes."""
         if not self._depth:
             self._drop_before(self._last_tag)
         self._buffer += content
@@ -127,7 +127,7 @@ class UnitReader:
         return units
 
     def _drop_before(self, byte: int) -> None:
-        """Remove from the buffer the bytes before an offset in the file, which must be a character boundary."""
+        """Remove the bytes before a file offset from the buffer; the offset must be a character boundary."""
         count = byte - self._buffer_begin
         self._characters += len(self._buffer[:count].decode())
         del self._buffer[:count]

@@ -1,6 +1,6 @@
 """Export to a package for Argos Translate and LibreTranslate: a zip archive such as translate-en_de-1_0.argosmodel.
 
-Its folder translate-en_de-1_0 holds metadata.json, sentencepiece.model, README.md and model/ (see `ctranslate2.py`).
+The archive holds one folder with metadata.json, sentencepiece.model, README.md and model/ (see `ctranslate2.py`).
 """
 
 import tempfile
@@ -51,7 +51,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 
 def open_runner(folder: Path) -> Runner:
-    """Open the package in a folder with CTranslate2 and SentencePiece, as Argos Translate does."""
+    """Unpack the package in `folder` and open it with CTranslate2 and SentencePiece, as Argos Translate does."""
     with tempfile.TemporaryDirectory() as unpacked:
         [package] = folder.glob(f"*{SUFFIX}")
         with zipfile.ZipFile(package) as archive:

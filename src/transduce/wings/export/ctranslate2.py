@@ -68,7 +68,7 @@ def open_runner(folder: Path) -> Runner:
 
 
 def runner(model: Path, *pieces: Path) -> Runner:
-    """Open a converted model for greedy translation; `pieces` are the SentencePiece models of source and target."""
+    """Open a converted model for greedy translation; `pieces` are the paths of the two SentencePiece models."""
     import ctranslate2
 
     joint = pieces[0] == pieces[1]
@@ -97,7 +97,7 @@ def runner(model: Path, *pieces: Path) -> Runner:
 
 
 def _plain(text: str, joint: bool) -> str:
-    """Replace the space symbols that SentencePiece leaves in pieces that only the source's model knows."""
+    """Replace the space symbols that SentencePiece keeps in pieces that the target's model lacks."""
     return text if joint else text.replace(SPACE, " ").strip()
 
 

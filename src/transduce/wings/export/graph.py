@@ -1,6 +1,6 @@
 """Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (see `onnx_engine.py`).
 
-Adds nodes one by one, since torch.onnx.export needs two more packages and 100 times the time (24 s for a small model).
+Adds nodes one by one: torch.onnx.export needs two more packages and takes 100 times as long (24 s for a small model).
 
 b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
 """
@@ -24,7 +24,7 @@ MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
 
 
 class Graph:
-    """An ONNX graph under construction, with its nodes and weights; its tensors are referred to by their names."""
+    """An ONNX graph under construction, with its nodes and weights; its methods identify tensors by name."""
 
     def __init__(self, config: ModelConfig):
         """Raises ImportError if onnx is not installed."""
@@ -90,7 +90,7 @@ class Graph:
         return self.add("Add", product, self.weight(layer.bias))
 
     def norm(self, x: str, norm: nn.Module) -> str:
-        """Apply layer normalisation, or nothing if the model has none at this place."""
+        """Apply layer normalisation; return `x` unchanged if `norm` is the identity."""
         if isinstance(norm, nn.Identity):
             return x
         assert isinstance(norm, nn.LayerNorm)
@@ -202,7 +202,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows form one sequence and share keys."""
+        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows share its keys and values."""
         shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
         y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))

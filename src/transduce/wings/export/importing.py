@@ -1,4 +1,4 @@
-"""Convert a Marian model in Hugging Face's format to a model folder, kept only if both models translate alike."""
+"""Convert a Marian model in Hugging Face's format to a model folder, and check that both models translate alike."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ class Imported(NamedTuple):
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
     """Convert the Marian model in `folder` to the new model folder `out`, unless the two models translate differently.
 
-    Empty language codes are read from the folder's files. If `pairs` is empty, the models are compared on short English
+    An empty language code is looked up in the folder. If `pairs` is empty, the models are compared on short English
     or German sentences. Raises UserError if the model can't be read or imported or if translations differ.
     """
     theirs = read(folder, source, target)

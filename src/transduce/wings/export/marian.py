@@ -1,4 +1,4 @@
-"""Maps the weights of a Marian model in Hugging Face's format to ours: their names and the order of their channels.
+"""Maps the weights of a Marian model in Hugging Face's format to our weight names and our channel order.
 
 Marian's position vectors hold all sines, then all cosines; our vectors alternate sines and cosines (section 3.5 of the
 paper). Permuting the channels of every layer in the same way leaves the model's outputs unchanged.

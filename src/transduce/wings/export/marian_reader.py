@@ -53,7 +53,7 @@ class Marian(NamedTuple):
 def read(folder: Path, source: str, target: str) -> Marian:
     """Read a Marian model from a folder; an empty language code is looked up in tokenizer_config.json.
 
-    Raises UserError, which names the reason, if a file is missing or damaged or if the model is not supported.
+    Raises UserError if a file is missing or damaged or if the model is not supported.
     """
     config = _read_json(folder / marian.CONFIG_FILE)
     _check(folder / marian.CONFIG_FILE, config)
@@ -202,7 +202,7 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """The matrix that is stored under `names`; raises UserError if no name is present or two matrices differ."""
+    """A matrix that may be stored under several names; raises UserError if it is missing or its copies differ."""
     known = [name for name in names if name in theirs]
     if not known:
         raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")

@@ -1,4 +1,4 @@
-"""Runs exports (`transduce export --to onnx`) with ONNX Runtime on a CPU and our own beam search (extra `export`).
+"""Runs ONNX exports (`transduce export --to onnx`) on a CPU: ONNX Runtime (extra `export`) and our own beam search.
 
     encoder.onnx    source (b, s) -> mask (b, 1, 1, s) and, for each decoder layer, source keys and values (b, h, s, d)
     decoder.onnx    tokens (r,), the encoder's outputs, and keys and values (r, h, t, d) of the decoded tokens
@@ -55,7 +55,7 @@ class OnnxStepper:
     device = torch.device("cpu")
 
     def __init__(self, encoder: Any, decoder: Any, empty: Arrays, src: NDArray[np.int64]):
-        """`src` (b, s) has ids with EOS last; `empty` has one row's keys and values before the first decoding step."""
+        """`src` (b, s) holds source ids with EOS; `empty` is the empty cache of keys and values for one row."""
         names = [output.name for output in encoder.get_outputs()]
         with phase("encode"):
             self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True))
@@ -64,14 +64,14 @@ class OnnxStepper:
 
     @phase("decode")
     def __call__(self, tokens: Tensor) -> Tensor:
-        """The last tokens (r,) -> log-probabilities of the next tokens (r, v)."""
+        """Decode one step: the last tokens (r,) -> log-probabilities of the next tokens (r, v)."""
         outputs = [LOG_PROBS, *map(after, self.state)]
         log_probs, *states = self._decoder.run(outputs, {TOKENS: tokens.numpy(), **self.memory, **self.state})
         self.state = dict(zip(self.state, states, strict=True))
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Keep only the rows `rows` of the state and the sentences `sentences` of the memory."""
+        """Select and reorder rows of the decoder's cache and, if given, sentences of the encoder's outputs."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}

@@ -1,4 +1,4 @@
-"""Compares greedy translations of a model and its export, since libraries end a beam search by different rules."""
+"""Compares a model and its export by greedy search, because beam search ends differently in each library."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -77,9 +77,9 @@ class Parity(NamedTuple):
 def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
     """Compare an export with its model; raises UserError if the translations of the export differ too much.
 
-    An `exact` export (float32) must produce the same tokens for at least the share MIN_IDENTICAL of the sentences; in
-    other sentences, the first different token must be as probable as the model's, within MAX_TIE_NATS. If an export is
-    not exact, its BLEU may fall by at most MAX_BLEU_LOSS, and the loss must not be statistically significant.
+    If `exact` (float32), the share of sentences with identical tokens must be at least MIN_IDENTICAL. In every other
+    sentence, the first two tokens that differ must be equally probable, within MAX_TIE_NATS. If not `exact`, BLEU may
+    fall by at most MAX_BLEU_LOSS, and the loss must not be statistically significant.
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
@@ -130,13 +130,13 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:
-    """Whether tokens and texts are equal, apart from line breaks and outer spaces, which our texts never have."""
+    """Whether tokens and texts are equal, apart from line breaks and outer spaces; our texts have neither."""
     cut = CUT in ours.flags  # then the other text may be longer
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
 def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
-    """Whether the first tokens that differ are equally probable; False if all tokens are equal or a piece has no id."""
+    """Whether the first two tokens that differ are equally probable; False if no tokens differ or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False

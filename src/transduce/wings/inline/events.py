@@ -48,14 +48,14 @@ class Event(NamedTuple):
 
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """The events of a text: XML or HTML if `markup`, else plain text, which may also contain tags."""
+    """Split a text into events: as XML or HTML if `markup` is true, else as plain text, which may contain tags."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
     return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """A function that escapes plain text with the entities that the XML or HTML text `markup` uses."""
+    """Return a function that escapes plain text for `markup`, with the entities that occur in `markup`."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 

@@ -20,8 +20,8 @@ def same_numbers(source: str, translation: str) -> bool:
 def numbers_disagree(source: str, translation: str) -> bool:
     """Whether each text has a number that the other text lacks.
 
-    An extra number in one text only is accepted, since the other text may spell it in words. Numbers agree if they
-    differ only in separators (3.5 and 3,5), leading zeros, the hour format (2 and 14) or the century (98 and 1998).
+    If only one text has extra numbers, the result is False: the other text may spell these in words. Numbers agree if
+    they differ only in separators (3.5 and 3,5), leading zeros, hour format (2 and 14) or century (98 and 1998).
     """
     return all(
         _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))

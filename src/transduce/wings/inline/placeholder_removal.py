@@ -26,7 +26,7 @@ def without_words(masked: Masked) -> Masked:
 
 
 def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Extend a removal by the quotes or brackets around it, unless a tag stands between them and the placeholder."""
+    """Extend a removal by the surrounding quotes or brackets, unless a tag separates these from the placeholder."""
     left, right = text[: removal.begin][-1:], text[removal.end :][:1]
     if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
         return removal
@@ -34,7 +34,7 @@ def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
 
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Turn a removal into a mark of kind "point", extended by the blank that would otherwise be superfluous."""
+    """Turn a removal into a "point" mark, and extend it by a blank that would become superfluous."""
     begin, end = removal.begin, removal.end
     left, right = text[begin - 1 : begin], text[end : end + 1]
     before = not left.isalnum() and begin not in edges

@@ -1,7 +1,7 @@
 """Replaces placeholders with placeholder tokens, for models that were trained on these tokens.
 
 A model that reads `{0}` or `` :func:`open` `` as letters often miscopies placeholders and makes up new ones. The
-tokens are a few rare characters, used for all placeholders, so that the model learns to copy them.
+tokens are a few rare characters that stand for all placeholders, so that the model learns to copy these characters.
 """
 
 import re
@@ -15,15 +15,15 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace placeholders with tokens, equal placeholders with equal tokens; a text that has tokens is unchanged."""
+    """Replace placeholders with tokens, equal placeholders with the same token; leave a text with tokens unchanged."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
-    """Replace the placeholders of a text and its translation with the same tokens; None if a placeholder has no match.
+    """Replace the placeholders of a text pair with tokens that both texts share; None if a placeholder has no match.
 
-    Equal placeholders match. A placeholder that only one text has, such as `:term:`bit`` or `:term:`octet <bit>``,
-    matches the other text's next unmatched placeholder of the same kind, since both may have the same meaning.
+    Equal placeholders match. A placeholder in only one text, such as `:term:`bit`` or `:term:`octet <bit>``, matches
+    the other text's next unmatched placeholder of the same kind, since both may have the same meaning.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
@@ -49,7 +49,7 @@ def have_same_tokens(source: str, target: str) -> bool:
 
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
-    """The patches to a translation that remove each token that `text` lacks, along with the blank before the token."""
+    """Patches that remove each token that only the translation has, along with the blank before the token."""
     strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 

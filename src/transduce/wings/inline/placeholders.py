@@ -1,8 +1,8 @@
 """Masks tags, placeholders, code and addresses in a text before translation.
 
-`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) become marked words:
-they stay in the text for a model that copies them, and `without_words` removes them for a model that does not.
-`placing.py` restores all marks in the translation. In markup, unlike plain text, several blanks count as one.
+`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) stay in the text as
+marked words, which only some models copy. For other models, `without_words` removes the placeholders. `placing.py`
+restores all marks in the translation. In markup, unlike plain text, several blanks count as one.
 """
 
 import re
@@ -76,7 +76,7 @@ def is_text(masked: Masked) -> bool:
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply patches, which are in order and don't overlap, to a text; `spell` escapes the text outside the patches."""
+    """Apply sorted patches that don't overlap to a text; `spell` escapes the text outside the patches."""
     parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
@@ -115,12 +115,12 @@ def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
 
 
 def in_place(masked: Masked) -> list[Patch]:
-    """The patches that put the marks back into the masked text."""
+    """The patches that restore the tags and placeholders at their places in the masked text."""
     return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """The text as it was before masking, except that runs of blanks that masking collapsed stay collapsed."""
+    """Undo masking, but leave each run of blanks that masking collapsed as one blank."""
     return weave(masked.text, in_place(masked), spell)
 
 
@@ -168,7 +168,7 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether source and translation contain each tag and placeholder equally often, and equally many unpaired tags."""
+    """Whether source and translation have equal counts of each tag, of each placeholder and of unpaired tags."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
@@ -246,7 +246,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether a pair of tags counts as one word, because it is empty or contains only placeholders."""
+    """Whether a pair of tags is empty or holds only placeholders and punctuation: one mark then replaces the pair."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -259,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that restore a mark, with the number of the event that each patch restores."""
+    """The patches that restore a mark, each with the number of the event that the patch restores."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -268,7 +268,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """For a pair of tags, a mark of only the tag that `patch` restores; for any other mark, the mark itself."""
+    """Reduce the mark of a pair to the tag that `patch` restores; marks of other kinds stay unchanged."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))

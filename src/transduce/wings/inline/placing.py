@@ -1,8 +1,8 @@
 """Places tags in a translation: each tag goes to the translation of the words that the tag marks in the source.
 
-A link connects a source word with its translation; it consists of two spans of characters and a weight. Without a
-link, a mark goes to the same relative position in the translation, and the place is reported as guessed. Every mark is
-placed exactly once, pairs of tags are properly nested, and marks inside a pair stay inside the pair.
+A link consists of a source word and its translation (two character spans), and a weight. Without a link, a mark is
+placed at the same relative position in the translation, and the place is reported as guessed. Every mark is placed
+exactly once, pairs of tags are properly nested, and marks inside a pair stay inside the pair.
 """
 
 import re
@@ -50,7 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """Put all marks into a translation for which `copied` is true; the patches in `without` are also applied."""
+    """Put all marks into a translation with all placeholders (see `copied`), and apply the patches in `without`."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -69,7 +69,7 @@ def _occurrences(word: str, text: str) -> list[int]:
 
 
 def _begins(masked: Masked) -> dict[str, list[int]]:
-    """For each distinct placeholder, all places where it begins in the masked text."""
+    """The offsets of each distinct placeholder in the masked text."""
     begins: dict[str, list[int]] = {}
     for mark in masked.words:
         begins.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
@@ -77,7 +77,7 @@ def _begins(masked: Masked) -> dict[str, list[int]]:
 
 
 def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
-    """The placeholders and the patches that restore them in the translation; equal placeholders keep their order."""
+    """Each placeholder with the patch that restores it in the translation; equal placeholders keep their order."""
     places = {
         word: dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))
         for word in _begins(masked)
@@ -163,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The wanted span; if other pairs cover it, the next free word; if no word is free, an empty span."""
+        """The wanted span if other pairs leave it free, else the next free word, else an empty span."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """The place after the translation of the word that the mark touches, or before the next word's translation."""
+        """The end of the preceding source word's translation, or the beginning of the following word's translation."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -224,5 +224,5 @@ def _without_punctuation(text: str, span: Span) -> Span:
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
-    """The span of the pair of tags that encloses a place, or the empty span at the place if no pair encloses it."""
+    """The span of the pair of tags that encloses a place, or an empty span if there is no such pair."""
     return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

@@ -59,12 +59,12 @@ class _Text(NamedTuple):
 
 
 class Plan:
-    """The sentences of texts, for the caller to translate; `assemble` joins the translations into translated texts.
+    """Texts, split into sentences to translate; `assemble` joins the sentences' translations into translated texts.
 
     Texts are split by the rules of `language`; if it is None, each text is one sentence. If `kinds` is None, all texts
-    are plain. A sentence of more than `max_length` tokens is translated in parts. `placeholder_tokens` is true if the
-    model was trained on placeholder tokens, and `can_align` if the engine links words, which helps to place tags. A
-    sentence with placeholders is also translated without them, in case the first translation lacks a placeholder.
+    are plain. A sentence of more than `max_length` tokens is translated in parts. `placeholder_tokens` tells whether
+    the model was trained on placeholder tokens, and `can_align` whether the engine returns word alignments. A sentence
+    with placeholders is also translated without them, in case the first translation lacks a placeholder.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Plan:
 
     @property
     def groups(self) -> list[Group]:
-        """The sentences, grouped by what their search must return.
+        """The sentences, grouped by the search options that they need.
 
-        Restoring placeholders needs all hypotheses; restoring tags needs a word alignment. Both slow the search down.
+        Restoring tags or placeholders needs all hypotheses. Restoring tags also needs a word alignment.
         """
         groups: dict[TranslationOptions, Group] = {}
         tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
@@ -116,12 +116,12 @@ class Plan:
         return list(groups.values())
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the sentences' translations into texts; raises ValueError unless there is one translation per sentence.
+        """Join the sentences' translations into texts; raises ValueError for a wrong number of translations.
 
         If a sentence's best translation lacks a placeholder, the first alternative with all placeholders is used. A
         text has the mean score and all tokens of its sentences, and up to n_best - 1 different alternatives. The n-th
-        joins the sentences' n-th alternatives, or the last alternative of a sentence with fewer than n. Links refer to
-        places in the whole texts; markup in which blanks are collapsed has no links.
+        alternative joins the sentences' n-th alternatives, or the last alternative of a sentence with fewer. Links
+        refer to places in the whole texts; markup in which blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -178,7 +178,7 @@ class Plan:
         return replace(best, alternatives=tuple(by_text.values())[1:])
 
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """Join a text's translation from its parts' translations of rank `rank`; rank 0 is the best translation."""
+        """Join the parts' translations of rank `rank` into a text's translation; rank 0 is the best translation."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
         written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
@@ -190,7 +190,7 @@ class Plan:
         return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """A part's translation from the first try that keeps all tags and placeholders, else from the last try."""
+        """A part's translation from the first masked form that keeps all tags and placeholders, else from the last."""
         # The last try always succeeds unless it was too long: it has no placeholders to lose.
         result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
         for masked, place in part.tries:
@@ -232,7 +232,7 @@ class Plan:
 
 
 def _without_links(translation: Translation) -> Translation:
-    """The translation and its alternatives without links, which were needed only to place tags."""
+    """Remove the links, which were needed only to place tags, from a translation and its alternatives."""
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
 
 

@@ -49,7 +49,7 @@ class Summary(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """EVALB's figures, by EVALB's names, in per cent except "average crossing"; nan if a figure is undefined."""
+        """EVALB's figures under EVALB's names, all except "average crossing" in per cent; NaN if undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -86,9 +86,9 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 
 
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
-    """The parse, with the gold tag for every word that only one of the two trees tags as punctuation.
+    """The parse, with the gold tag for each word that only one of the two trees tags as punctuation.
 
-    EVALB deletes punctuation by each tree's own tags; if the remaining words differ, EVALB excludes the parse as an
+    EVALB deletes the words that a tree tags as punctuation. If the other words differ, EVALB excludes the parse as an
     error. Except for traces, both trees must have the same words.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
@@ -157,7 +157,7 @@ class _Quote(NamedTuple):
 
 
 class _Sentence:
-    """A line of any number of trees, as EVALB reads it: its brackets, and the words that EVALB doesn't delete."""
+    """The brackets of a line of trees, and the words that EVALB doesn't delete."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
         self.words: list[tuple[str, str]] = []  # words with their tags
@@ -197,7 +197,7 @@ class _Sentence:
 
 
 def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Restore quotation marks that only one of two trees deletes, because the mark has different tags in the trees."""
+    """Restore a quotation mark that EVALB deletes from one tree but not from the other, because the tags differ."""
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):

@@ -50,7 +50,7 @@ class Parser:
             yield delinearise(without_marks(translation.text), words) if words else None
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
-        """The target texts of a search without the constraint, which may be malformed trees."""
+        """Search without the constraint, and return the target texts, which may be malformed trees."""
         sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
         return [translation.text for translation in self._unconstrained.translate(sources)]
 

@@ -27,7 +27,7 @@ class Tree(NamedTuple):
     word: str | None = None
 
     def walk(self) -> Iterator["Tree | None"]:
-        """Yield all nodes, from left to right, parents before children; None marks where a parent's bracket closes."""
+        """Yield all nodes, from left to right, parents before children; None stands for a closing bracket."""
         stack: list[Tree | None] = [self]  # no recursion: trees may be deeper than Python's stack
         while stack:
             node = stack.pop()
@@ -70,7 +70,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
                 if not open_nodes:
                     first_line = number
                 elif open_nodes[-1][2]:
-                    raise MalformedTreeError(f"'{open_nodes[-1][2][0]}' stands beside a bracket", number)
+                    raise MalformedTreeError(f"a bracket follows the word '{open_nodes[-1][2][0]}'", number)
                 open_nodes.append(("", [], []))
                 fresh = True
                 continue
@@ -90,7 +90,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
             else:
                 label, children, words = open_nodes[-1]
                 if children or words:
-                    raise MalformedTreeError(f"'{token}' is not alone in its bracket; a tag has one word", number)
+                    raise MalformedTreeError(f"'{token}' follows a word or a bracket; a tag has one word", number)
                 words.append(token)
             fresh = False
     if open_nodes:
@@ -122,8 +122,8 @@ def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def simplify(tree: Tree) -> Tree | None:
     """Remove traces, constituents that hold only traces, and function tags; returns None if nothing remains.
 
-    NP-SBJ and NP=2 become NP, as in EVALB; word tags such as -LRB- are unchanged. A constituent replaces its parent
-    if the parent is a root with a label in ROOTS and no other child. A tree of a single leaf gets a root.
+    NP-SBJ and NP=2 become NP, as in EVALB; word tags such as -LRB- are unchanged. A root whose label is in ROOTS and
+    whose only child is a constituent is replaced by this child. A tree of a single leaf gets a root.
     """
     labels, done = list[str](), [list[Tree]()]  # for each open node: its label, and its complete children
     for node in tree.walk():
@@ -158,7 +158,7 @@ def linearise(tree: Tree) -> list[str]:
 
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """The inverse of `linearise`; raises MalformedTreeError if the symbols and words don't form a tree."""
+    """Build a tree from symbols and words (inverse of `linearise`); raises MalformedTreeError if they form none."""
     surplus = sum(map(_is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)

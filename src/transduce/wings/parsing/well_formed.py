@@ -30,13 +30,13 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 class WellFormed:
     """A TokenFilter for beam search: every complete hypothesis is a tree over all words of its sentence.
 
-    A tag must follow its word's mark, a bracket must not be empty, the root must close after the last word, and enough
-    tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the
-    search therefore finds a tree, whatever the model predicts.
+    A tag must follow its word's mark. A bracket must not be empty, and the root must close after the last word. Enough
+    tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the search
+    therefore finds a tree, whatever the model predicts.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
-        """`kinds` has shape (v,); `words` counts each sentence's words; `limits` are the token limits without EOS."""
+        """`kinds` has shape (v,); `words` are the sentences' word counts; `limits` are the token limits without EOS."""
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():
