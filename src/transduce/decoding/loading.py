@@ -37,7 +37,7 @@ def load(
     is our own search, for all models and devices. "int8" is our own search with 8-bit matrix products, for all models
     on a CPU. "ctranslate2" is faster, but runs only Transformers on a CPU. "auto" is ctranslate2 if it is installed,
     supports the model and the device, and translates as well as our own search; otherwise "auto" is torch. By default,
-    `device` is the GPU if there is one. `threads` is the number of CPU threads; 0: one per core. Raises UserError if a
+    `device` is the GPU if there is one. `threads` is the number of CPU threads; 0: the engine chooses. Raises UserError if a
     file is missing, damaged or too new, a model is a parser, vocabularies differ, or the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]

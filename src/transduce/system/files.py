@@ -4,7 +4,8 @@
     .name.aside-3f9c/      the staging folder while it is being written
     .name.aside-3f9c.lock  its lock, held by the process that writes
 
-If an exception, `kill -9`, a full disk or a power cut interrupts the writing, the old content stays unchanged.
+If an exception, `kill -9`, a full disk or a power cut interrupts the writing, either the old content is
+unchanged or the manifest is missing, so an incomplete folder never seems complete.
 `remove_leftovers` removes the staging folders of killed processes.
 """
 

@@ -124,7 +124,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     if not fitting:
         raise UserError(
             f"Nothing was written, since the comparison needs a sentence of fewer than {max_tokens} tokens. "
-            "Name a validation text."
+            "Name another validation text."
         )
     return fitting
 
