@@ -39,7 +39,7 @@ def distill(
         target: Language code of the target; by default the teacher's target language.
         ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.
         keep_original: Keep the original pairs, too.
-        engine: The engine; `transduce translate --help` describes the choices.
+        engine: The translation engine; `transduce translate --help` describes the choices.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import model_folder
