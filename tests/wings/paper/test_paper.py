@@ -386,7 +386,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
 
 def test_what_rows_differ_in_cannot_be_given():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
-        with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
+        with pytest.raises(UserError, match=f"The value of {name} depends on the row"):
             table.experiments({name: 1})
 
 
@@ -424,7 +424,7 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 0 and "d_model=1024" in printed.replace("\n", ""), said
     assert (tmp_path / "table3.md").exists() and (tmp_path / "table3.json").exists()
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
-    assert status == 2 and "With --budget, models are trained. Give --train" in said
+    assert status == 2 and "With --budget, give --train and --test" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
     assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
     for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper: the printed values, and the same values as measured with this package."""
+"""Computes the tables and figures of the paper, and compares them with the printed values."""

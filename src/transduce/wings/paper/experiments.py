@@ -1,7 +1,7 @@
-"""Trains the models of a table, over several calls if needed, and reads the results; each run has its own folder.
+"""Trains the models of a paper's table, in several sessions if necessary, and reads their scores.
 
-folder/NAME/seed-1/ is a run in the format of `transduce train`. The file .experiment.json in a run's folder records
-the run's options, the hashes of its corpus files, and the revisions of the code that trained the run.
+Each run has its own folder, FOLDER/NAME/seed-1/, in the format of `transduce train`. The file .experiment.json in this
+folder records the options, the hashes of the corpus files, and the revisions of the code that trained the run.
 """
 
 import json
@@ -28,13 +28,13 @@ FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 CACHE_VERSION = 1  # of the files that `cached` writes; increase it if the computation changes
 T_QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # two-sided 5 %, by degrees of freedom
 RESOLVED = (
-    "A difference is resolved if Welch's t test over the seeds is significant at 5 %. By chance, one in twenty rows "
-    "without a real difference is resolved, too."
+    "A difference is significant if Welch's t test over the seeds rejects equal means at a level of 5 %. Where the "
+    "true means are equal, one test in twenty still finds a significant difference."
 )
 
 
 class Experiment(NamedTuple):
-    """The options of a training that is repeated with several seeds."""
+    """The options of a training, which is run once for each seed."""
 
     name: str  # the name of its folder
     options: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Result(NamedTuple):
         return f"{self.folder}, by {self.revision}: {scores}, {self.seconds / 60:.1f} minutes"
 
     def as_json(self) -> dict[str, Any]:
-        """The run as an entry of a table's JSON."""
+        """The result as a dictionary for the JSON file of a table."""
         return {**self._asdict(), "folder": str(self.folder)}
 
 
@@ -79,14 +79,14 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """Make an experiment per row; the row's options override `shared`, and `own` overrides the row's options.
+    """Make an experiment for each row of a table; raises UserError if `own` sets an option that differs between rows.
 
-    `rows` maps folder names to options. Raises UserError if `own` sets an option in which rows differ.
+    `rows` maps folder names to options, which override `shared`. `own`, the user's options, override both.
     """
     first = next(iter(rows.values()))
     for name in own:
         if any(row.get(name) != first.get(name) for row in rows.values()):
-            raise UserError(f"The rows of the table differ in {name}. Leave the option out.")
+            raise UserError(f"The value of {name} depends on the row of the table. Leave the option out.")
     return [Experiment(f"{table}/{name}", {**shared, **options, **own}) for name, options in rows.items()]
 
 
@@ -100,8 +100,8 @@ def carry_out(
     """Train until all runs are finished or `minutes` have passed; returns whether all runs are finished.
 
     All experiments are trained with the first seed, then all with the second, and so on. The next call resumes an
-    unfinished run. If a run fails, UserError is raised after the other runs have been trained; it is raised at once if
-    two experiments can't begin for the same reason, or if a run's options differ from its experiment's options. Raises
+    unfinished run. If a run fails, the other runs are trained before UserError is raised. UserError is raised at once
+    if two experiments can't start for the same reason, or if a run was started with other options. Raises
     KeyboardInterrupt if the user interrupts the training. `clock` returns the time in seconds.
     """
     check_single_process("transduce reproduce")
@@ -153,7 +153,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """An experiment's finished runs, sorted by seed; raises UserError if a run and the experiment differ in options."""
+    """An experiment's finished runs, sorted by seed; raises UserError if a run was trained with other options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """A run's record, or None before the run begins; raises UserError if run and experiment differ in options."""
+    """Read the record of a run, or None if the run has not begun; raises UserError if the run has other options."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -195,7 +195,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 
 
 def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Write a run's record when its training starts or resumes, with all revisions of the code that trained it."""
+    """Write the record of a run that starts or resumes, and add the current revision of the code to the record."""
     before = record["revisions"] if record else []
     after = before if revision() in before else [*before, revision()]
     out.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options to the form that a record stores as JSON, with hashes in place of file names."""
+    """Convert options to the JSON values that a record stores, with hashes in place of file names."""
     hashed = dict(options)
     for name in options.keys() & set(FILE_OPTIONS):
         hashed[name] = [
@@ -230,7 +230,7 @@ def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part
 
 
 def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """Read figures from `path` if their input `files` are unchanged; otherwise compute the figures and write them."""
+    """Read cached values from `path` if their input `files` are unchanged; otherwise compute and write the values."""
     made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -249,17 +249,17 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """A table cell: the difference from `first`, and whether it is significant; or "" if either figure has no runs."""
+    """A table cell with the difference from the mean `first`, and its significance; "" if either mean has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
         f"{figure.mean - first.mean:+.2f}"
-        + {True: ", resolved", False: ", not resolved", None: ""}[resolved(first, figure)]
+        + {True: ", significant", False: ", not significant", None: ""}[resolved(first, figure)]
     )
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ by Welch's t test at 5 %; None if either mean has one seed, or both deviations are 0."""
+    """Whether two means differ in Welch's t test at 5 %; None if a mean has one seed, or both deviations are 0."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]
@@ -272,7 +272,7 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 
 @cache
 def revision() -> str:
-    """The package's version; in a git checkout, also the commit, read only once because loaded code does not change."""
+    """The package's version, and the commit in a git checkout; cached, because loaded code does not change."""
     root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():

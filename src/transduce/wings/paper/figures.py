@@ -1,4 +1,4 @@
-"""Checks and plots the paper's claims about positions, learning rates and the scale of dot products."""
+"""Checks and plots the paper's claims about positional encodings, learning rates and the scale of dot products."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ def wavelengths(d_model: int) -> list[float]:
 
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
-    """The matrix M with PE(pos + offset) = PE(pos) M, which rotates each pair of channels (section 3.5)."""
+    """The matrix M for which PE(pos + offset) = PE(pos) M; it rotates each pair of channels (section 3.5)."""
     angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
     pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
     return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest difference between PE(pos + offset) and PE(pos) times `shift_matrix`, for pos below `length`."""
+    """The largest error of PE(pos + offset) = PE(pos) M with M from `shift_matrix`, over all pos below `length`."""
     table = sinusoids(length + abs(offset), d_model).double()
     first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
@@ -45,7 +45,7 @@ class Scale(NamedTuple):
 
 
 def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:
-    """The variance of random dot products q k and the gradients of their softmax, for each width d_k."""
+    """The variance of dot products of random vectors, and the gradient of their softmax, for each width d_k."""
     generator = torch.Generator().manual_seed(seed)
     scales = []
     for d_k in widths:
@@ -65,7 +65,7 @@ def _softmax_gradient(scores: Tensor) -> float:
 
 
 def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
-    """Draw the positional encodings as an image, and the wavelength of each channel."""
+    """Draw the positional encodings as an image, and the wavelength of each channel as a curve."""
     with chart(path, (9, 4.2), columns=2, width_ratios=[2, 1]) as (left, right):
         image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
         left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")

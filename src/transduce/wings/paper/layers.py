@@ -1,4 +1,4 @@
-"""The layers that table 1 compares, as modules from (1, n, d) to (1, n, d) for length n and width d."""
+"""The layers that table 1 compares; each layer maps a tensor (1, n, d) to (1, n, d), for length n and width d."""
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ class SelfAttention(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """An LSTM, called once for all positions (fast) or once per position (for a graph that shows each step)."""
+    """An LSTM; `forward` makes one call for all positions, and `by_steps` makes one call for each position."""
 
     def __init__(self, d: int):
         super().__init__()
@@ -42,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution, as in a decoder, over the current and KERNEL - 1 earlier positions in steps of `dilation`.
+    """A causal convolution over the current position and KERNEL - 1 earlier positions, which are `dilation` apart.
 
-    With dilation k^depth, log_k n layers see every position. A separable convolution is depthwise, then pointwise.
+    If layer i has dilation k^i, log_k n layers see n positions. A separable convolution is depthwise, then pointwise.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):

@@ -1,7 +1,7 @@
 """BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
-tensor2tensor's script get_ende_bleu.sh computes this score. For the same output, it is up to two points above
-sacreBLEU's score, so the two scores can't be compared (docs/paper/bleu.md).
+tensor2tensor's script get_ende_bleu.sh computes this score. The score that sacreBLEU gives the same output is up to two
+points lower, so the two scores can't be compared (docs/paper/bleu.md).
 """
 
 import re
@@ -18,7 +18,7 @@ COMPOUND = re.compile(r"(\S)-(\S)")
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
     """Make a function that scores hypotheses against references by BLEU, in per cent.
 
-    Raises UserError as `moses_tokenizer` does; the new function raises UserError if the numbers of sentences differ.
+    Raises UserError as `moses_tokenizer` does. The returned function raises UserError for unequal numbers of texts.
     """
     tokenizer = moses_tokenizer(language)
 

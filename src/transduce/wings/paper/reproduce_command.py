@@ -36,10 +36,10 @@ def reproduce(
 ) -> None:
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
-    With --budget, table2, table3 and parsing train models; otherwise they only show the finished models. Repeat the
-    command to continue an interrupted training and to start the next. parsing (table 4) takes .mrg files: as many
-    after --valid as after --train and, if --test is given, as many after --test. Parsers are trained on the
-    phrasebook's trees, and on all, a half, a quarter and an eighth of each training file.
+    Without --budget, table2, table3 and parsing only show finished models. With --budget, they also train models.
+    Repeat the command to continue the training. For parsing (table 4), give .mrg files: one --valid file and,
+    optionally, one --test file for each --train file. parsing trains one parser on trees of the phrasebook, and four
+    on each training file: on all, a half, a quarter and an eighth of the trees.
 
     Args:
         what: The table to compute, or figures.
@@ -51,8 +51,8 @@ def reproduce(
         target: Language code of the target.
         seeds: Number of models to train for each row of the table, with different random seeds.
         budget: Minutes of training in this run of the command; 0: no training.
-        model: If WHAT is figures, also draw this model's attention: all heads of self-attention and cross-attention.
-        text: With --model, a sentence to translate; repeat --text for more sentences.
+        model: With figures, a model folder; the attention maps of all its heads are drawn, too.
+        text: With --model, a sentence whose attention maps are drawn; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if seeds < 1 or not 0 <= budget < math.inf:
@@ -86,7 +86,7 @@ def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget:
         return table1.table(out)
     module = {"table2": table2, "table3": table3, "parsing": table4}[what]
     if budget and module != table4 and not (options.get("data.corpora") and options.get("data.test")):
-        raise UserError("With --budget, models are trained. Give --train and --test, too.")
+        raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
     planned = table4.experiments(options, out / "trees") if module == table4 else module.experiments(options)
     if budget:
         carry_out(planned, range(1, seeds + 1), out, budget)
@@ -102,7 +102,7 @@ def _draw(out: Path) -> None:
     figures.draw_scale(out / "scale.png", scales)
     for offset in (1, 10, 100):
         error = figures.shift_error(offset, 512, 1000)
-        print(f"PE(pos + {offset}) = PE(pos) M within {error:.1e} for 1,000 positions")
+        print(f"PE(pos + {offset}) = PE(pos) M, with an error of at most {error:.1e}, for 1,000 positions")
     for name in ("positions", "schedules", "scale"):
         log(f"Written: {out / name}.png")
 

@@ -1,4 +1,4 @@
-"""Measures table 1 of the paper. Symbols: n = length, d = width, k = kernel size, r = size of a neighbourhood."""
+"""Measures the layers of the paper's table 1. n = length, d = width, k = kernel size, r = neighbourhood size."""
 
 import math
 import statistics
@@ -97,7 +97,7 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """The number of layers after which the last output depends on the first input, times the steps of each layer."""
+    """The path length: the layers until the last output depends on the first input, times the steps of each layer."""
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
@@ -117,7 +117,7 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 
 
 def table(folder: Path) -> Table:
-    """Measure table 1, which takes some minutes, and draw table1.png in `folder`."""
+    """Measure all layers, which takes some minutes; returns table 1, and draws table1.png in `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
         log(f"Measuring {name} for sequence lengths n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
@@ -179,7 +179,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
         finite = {d: n for d, n in crossings.items() if math.isfinite(n)}
         line.loglog(list(finite), list(finite.values()), marker="o", label="measured")
         line.loglog(CROSSING_WIDTHS, CROSSING_WIDTHS, linestyle=":", label="n = d")
-        line.set(xlabel="d", ylabel="n", title="self-attention as slow as recurrence")
+        line.set(xlabel="d", ylabel="n", title="self-attention and recurrence take equal time")
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:

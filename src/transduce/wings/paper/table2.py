@@ -1,4 +1,4 @@
-"""Table 2 of the paper: BLEU and training cost, as printed and for our runs. table2.toml lists rows and families."""
+"""Table 2 of the paper, BLEU and training cost: the printed values, and our runs of the families in table2.toml."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
 
 
 class Training(NamedTuple):
-    """A training in the paper (section 5.2)."""
+    """A training that the paper describes (section 5.2)."""
 
     model: ModelConfig
     steps: int
@@ -65,24 +65,24 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """Floating-point operations as the paper estimates them: time x number of GPUs x operations per second of a GPU."""
+    """The paper's estimate of floating-point operations: time x number of GPUs x operations per second of a GPU."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Floating-point operations of a training's matrix products, with `length` tokens on each side of each pair."""
+    """Floating-point operations of a training's matrix products, if all sources and targets have `length` tokens."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """An experiment per family, with equal FLOPs; raises UserError if `own` sets an option in which families differ."""
+    """Make an experiment with equal FLOPs for each model family; raises UserError as `plan` does."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The number of updates that cost `training_flops` floating-point operations."""
+    """The number of updates whose cost, in floating-point operations, is `training_flops` of table2.toml."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Table 2: printed rows, the runs in `folder`, and notes that compare the paper's FLOPs with our counts."""
+    """Make table 2 from printed rows and the runs in `folder`; notes compare the paper's FLOPs with our counts."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)

@@ -1,4 +1,4 @@
-"""Table 3 of the paper: variations on the Transformer, as printed and for our runs. table3.toml has the rows."""
+"""Table 3 of the paper, variations on the Transformer: the printed values, and our runs of the rows in table3.toml."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ BIG = VARIATIONS[-1].model
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """The parameters of the row's model in millions, by default with the paper's 37,000 subwords."""
+    """The number of parameters of the row's model in millions, by default with the paper's 37,000 subwords."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 
@@ -68,12 +68,12 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment per row; raises UserError if `own` sets an option in which rows differ."""
+    """Make an experiment for each row; raises UserError as `plan` does."""
     return plan("table3", flat(TABLE3["options"]), {row.name: row.options for row in VARIATIONS}, own)
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Table 3: printed results, parameter counts, and means of the runs in `folder`; also draws table3.png."""
+    """Make table 3 from printed results, parameter counts and the runs in `folder`; also draws table3.png."""
     runs_of = {row.name: results(one, folder) for row, one in zip(VARIATIONS, planned, strict=True)}
     base = figure([run.bleu for run in runs_of["base"]])
     cells, data = [], []
@@ -104,7 +104,7 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
 
 
 def draw(path: Path, runs_of: Mapping[str, Sequence[Result]]) -> None:
-    """Draw the effect of each variation, as printed and in our runs, which must include runs of the base model."""
+    """Draw the effect of each variation, in the paper and in our runs; `runs_of` must hold runs of the base model."""
     base, *rows = [row for row in VARIATIONS if runs_of[row.name]]
     measures: dict[str, Callable[[Printed | Result], float]] = {
         "log perplexity, difference": lambda each: math.log(each.perplexity),

@@ -1,4 +1,4 @@
-"""Table 4 of the paper: English constituency parsing, as printed (parsing.toml) and for parsers that we train."""
+"""Table 4 of the paper, English constituency parsing: the printed values (parsing.toml), and parsers that we train."""
 
 import math
 from collections import Counter
@@ -28,17 +28,17 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Plan parsers of the phrasebook's trees and of each share of each corpus; writes the trees to `folder`.
+    """Make an experiment for the phrasebook and for each share (SHARES) of each corpus; writes the trees to `folder`.
 
-    `own` names one .mrg file per corpus in each of data.corpora, data.valid and data.test, in the same order, and may
-    set other options. Raises UserError for unequal numbers of files, an empty file or corpora with the same name.
+    In `own`, data.corpora, data.valid and data.test each name one .mrg file per corpus, in the same order. `own` may
+    set other options, too. Raises UserError for unequal numbers of files, empty files or two corpora of the same name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Give one validation file for each training file, in the same order, and as many test files, or none.",
+            "Give one validation file for each training file, in the same order. Give as many test files, or none.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
@@ -73,13 +73,13 @@ def _experiment(name: str, row: str, train: str, valid: str, test: str, options:
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """The options with numbers of updates in proportion to the square root of the number of trees."""
+    """Scale the numbers of updates in the options by the square root of the number of trees."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Table 4: the printed rows, and the scores of the finished runs in `folder`."""
+    """Make table 4 from the printed rows and the scores of the finished runs in `folder`."""
     cells = [[row["parser"], row["training"], f"{row['f1']:.1f}", *[""] * 6] for row in TABLE4["printed"]]
     runs, made_by = list[dict[str, Any]](), list[object]()
     for experiment in planned:
@@ -119,7 +119,7 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:
-    """Write train, valid and test trees from the phrasebook; test has combinations of words that train lacks."""
+    """Write the trees of the phrasebook to a training, a validation and a test file; returns the file names."""
     files = {}
     for part in ("train", "valid", "test"):
         files[part] = str(folder / f"phrasebook.{part}.mrg")

@@ -20,7 +20,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Flatten options in sections, as a recipe has them, to a dictionary from "section.key" to values."""
+    """Flatten sections of options, as in a recipe, to a dictionary with keys of the form "section.key"."""
     return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 

@@ -1,4 +1,4 @@
-"""The examples of the phrasebook, which `tools/write_phrasebook.py` generated, and pairs for comparing engines.
+"""Reads the phrasebook, which `tools/write_phrasebook.py` generates, and selects pairs for comparing engines.
 
 The validation and test examples contain combinations of words that are not in the training examples.
 """
@@ -28,14 +28,14 @@ class Example(NamedTuple):
 
 
 def examples(part: str, count: int | None = None) -> Iterator[Example]:
-    """Up to `count` examples of a part: train (40,000), valid (300) or test (500)."""
+    """The first `count` examples of a part, by default all: train (40,000), valid (300) or test (500)."""
     for line in islice(read_lines(str(Path(__file__).with_name(f"{part}.tsv.bz2"))), count):
         tree, german = line.split("\t")
         yield Example(NO_SPACE_BEFORE.sub(r"\1", " ".join(LEAF.findall(tree))), german, tree)
 
 
 def held_out(folder: Path, count: int) -> list[Pair]:
-    """The first validation pairs in a model folder, or phrasebook pairs if the folder has none."""
+    """The first `count` validation pairs of a model folder, or of the phrasebook if the folder has none."""
     file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
         return list(islice(read_pairs([str(file)]), count))
@@ -43,7 +43,7 @@ def held_out(folder: Path, count: int) -> list[Pair]:
 
 
 def phrases(count: int) -> list[Pair]:
-    """The first training examples of the phrasebook as pairs, English to German."""
+    """The first `count` training examples of the phrasebook, as English-German pairs."""
     return [
         Pair(example.english, example.german, Origin(PHRASEBOOK, line))
         for line, example in enumerate(examples("train", count), 1)

@@ -1,1 +1,1 @@
-"""Sequence-level distillation: corpora whose targets are written by a model."""
+"""Sequence-level distillation: corpora whose targets are translations by a model."""

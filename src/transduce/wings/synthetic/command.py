@@ -38,8 +38,8 @@ def distill(
         source: Language code of the source; by default the teacher's source language.
         target: Language code of the target; by default the teacher's target language.
         ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.
-        keep_original: Keep each original pair beside the pair with the teacher's translation.
-        engine: The engine; `transduce translate --help` describes the choices.
+        keep_original: Keep the original pairs, too.
+        engine: The translation engine; `transduce translate --help` describes the choices.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce import model_folder

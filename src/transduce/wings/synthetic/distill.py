@@ -34,12 +34,12 @@ def distill(
     keep_original: bool = False,
     threads: int = 1,
 ) -> Prepared:
-    """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and teachers' translations as targets.
+    """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and the teachers' translations.
 
     `translator` runs the models in the folders `teachers`. The validation set is not translated. Pairs are left out and
-    counted if the source is too long for the teachers, the translation was cut off, or the pair breaks a rule of the
-    corpus. If `keep_original` is true, the original pairs are kept, too. A journal beside `out` stores translations, so
-    a repeated call resumes. Raises UserError as `prepare` does, and if the journal is from a call with other settings.
+    counted if the source is too long, if the translation is cut off or has other placeholders than the source, or if
+    a rule of the corpus is broken. If `keep_original` is true, the original pairs are kept, too. A repeated call reads
+    translations from a journal beside `out`. Raises UserError as `prepare` does, and if the settings have changed.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -61,7 +61,7 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with file_lock(path.with_suffix(".lock"), f"Another transduce is distilling into {out}; wait for it."):
+    with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."):
         begun = _begun(path, call)
         prepared = prepare(
             data,
