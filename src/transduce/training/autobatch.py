@@ -15,14 +15,15 @@ from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.update import forward
+from transduce.training.update import make_optimizer, update
 
 with contextlib.suppress(ImportError):  # missing on Windows
     import resource
 
 MAX_CPU_TOKENS = 4096  # per side; larger micro-batches gain nothing on a CPU
 MEMORY_SHARE = 0.6  # maximum share of the free memory that a micro-batch may take
-TIMED_UPDATES = 3
+MIN_TIMED_UPDATES, MAX_TIMED_UPDATES = 3, 30
+TIMED_SECONDS = 1.0  # for small updates, so that the mean is reliable
 
 
 class Trial(NamedTuple):
@@ -42,11 +43,12 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     CPU. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
-    def learn(batch: Indices) -> None:
+    optimizer = make_optimizer(model.parameters(), config.train)
+
+    def learn(batches: Sequence[Indices]) -> None:
         model.train()
-        tensors = make_batch(data.sources(batch), data.targets(batch)).to(device)
-        forward(model, tensors, config.train).loss.backward()
-        model.zero_grad(set_to_none=True)
+        tensors = [make_batch(data.sources(batch), data.targets(batch)).to(device) for batch in batches]
+        update(model, optimizer, tensors, step=1, rate=0.0, train=config.train)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
@@ -79,34 +81,36 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
 
 
-def _fits(learn: Callable[[Indices], None], worst: Indices, device: torch.device) -> bool:
-    """Whether the forward and backward pass of the batch `worst` fit into memory, with some memory to spare."""
+def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: torch.device) -> bool:
+    """Whether an update on the batch `worst` fits into memory, with some memory to spare."""
     if device.type == "cuda":
         try:
-            learn(worst)
+            learn([worst])
         except torch.OutOfMemoryError:
             return False
         total = torch.cuda.get_device_properties(device).total_memory
         return torch.cuda.max_memory_reserved(device) < 0.9 * total
+    learn([worst[:1]])  # allocates the gradients and the optimizer's state
     if (free := free_memory()) == math.inf:
         return True
     # An out-of-memory kill can't be caught, so the memory is extrapolated from a quarter of the batch.
     quarter = worst[: max(1, len(worst) // 4)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    learn(quarter)
+    learn([quarter])
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # in kilobytes, since this is Linux
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
-    learn(worst)
+    learn([worst])
     return True
 
 
-def _seconds(learn: Callable[[Indices], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
+def _seconds(learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
     """The mean seconds that this rank computes for an update, measured over a few updates after a warm-up."""
-    times = []
-    for batches in [plan[0], *plan[:: max(1, len(plan) // TIMED_UPDATES)][:TIMED_UPDATES]]:
+    times: list[float] = []
+    for batches in [plan[0], *plan[:: max(1, len(plan) // MAX_TIMED_UPDATES)][:MAX_TIMED_UPDATES]]:
         began = time.perf_counter()
-        for slot in ranks.slots(len(batches)):
-            learn(batches[slot.index])
+        learn([batches[slot.index] for slot in ranks.slots(len(batches))])
         times.append(time.perf_counter() - began)
+        if len(times) > MIN_TIMED_UPDATES and sum(times[1:]) > TIMED_SECONDS:
+            break
     return sum(times[1:]) / len(times[1:])
