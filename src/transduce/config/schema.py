@@ -137,6 +137,18 @@ class TrainConfig:
     learning_rate: float = option(
         1.0, "factor on the paper's schedule, which peaks at 1 / sqrt(d_model * warmup)", paper="1"
     )
+    sample_source: float = option(
+        0.0, "draw source subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
+    )
+    sample_target: float = option(
+        0.0, "draw target subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
+    )
+    consistency: Literal["none", "simcut", "rdrop"] = option(
+        "none", "loss term for equal predictions in two passes; simcut: one of them with omitted tokens", paper="none"
+    )
+    consistency_weight: float = option(3.0, "weight of that loss term")
+    cutoff: float = option(0.05, "share of the tokens that simcut omits", below=1)
+    word_dropout: float = option(0.0, "share of the decoder's input tokens that training omits", paper="0", below=1)
     label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
     accumulate: int = option(0, "micro-batches per update; 0: the fewest that fit into memory, found by trial")

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce.config.schema import DataConfig
+from transduce.config.schema import DataConfig, TrainConfig
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair, read_pairs
-from transduce.tokens.mixture import Mixture
+from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore
+from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
 
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
@@ -60,6 +61,14 @@ class Prepared:
     def valid(self) -> list[Pair]:
         """The validation pairs."""
         return list(read_pairs([str(self.folder / VALID_FILE)])) if (self.folder / VALID_FILE).stat().st_size else []
+
+    def sampled(self, train: TrainConfig) -> Mixture:
+        """The training pairs with the subwords that train.sample_source and train.sample_target choose."""
+        if self.facts.options["data.symbols"] and train.sample_target:
+            raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
+        sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
+        samplers = [SubwordSampler(side, strength) if strength else None for side, strength in sides]
+        return SampledMixture(self.mixture, *samplers) if any(samplers) else self.mixture
 
     def origin(self, index: int) -> str:
         """The file and line of a training pair, separated by a colon."""

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from transduce.tokens.batching import Indices, micro_batches
-from transduce.tokens.store import Column, TokenStore
+from transduce.tokens.store import STRIDE, Column, TokenStore
+from transduce.tokens.subwords import SubwordSampler
+from transduce.tokens.vocabulary import Rows
 
 BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
 RUN_PAIRS = 256  # neighbouring pairs that belong to the same block
 SLICE_PAIRS = 1 << 20  # pairs per array operation, to limit its memory
+SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
 
 
 class Mixture:
@@ -120,3 +123,50 @@ class Mixture:
             for store in np.unique(stores).tolist()
         }
         return [next(rows[store]) for store in stores.tolist()]
+
+
+class SampledMixture(Mixture):
+    """A mixture whose subwords are drawn anew when a block is planned; then the pairs of this block can be read."""
+
+    def __init__(self, data: Mixture, source: SubwordSampler | None, target: SubwordSampler | None) -> None:
+        """Without a sampler, a side keeps its segmentation."""
+        super().__init__(data.stores, data.weights)
+        self._samplers = source, target
+        self._limit = self.longest()[1]  # a longer segmentation is not used, so that every batch fits
+
+    def sources(self, pairs: Indices) -> list[np.ndarray]:
+        return self._columns[0].rows(np.searchsorted(self._pairs, pairs))
+
+    def targets(self, pairs: Indices) -> list[np.ndarray]:
+        return self._columns[1].rows(np.searchsorted(self._pairs, pairs))
+
+    def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
+        places = np.searchsorted(self._pairs, pairs)
+        return self._columns[0].lengths[places], self._columns[1].lengths[places]
+
+    def _draw(self, seed: int, epoch: int, block: int) -> Indices:
+        chosen = super()._draw(seed, epoch, block)
+        random = np.random.default_rng((seed, epoch, block, 2))  # a random stream used nowhere else
+        self._pairs = np.unique(chosen)
+        self._columns = [
+            _column([self._sample(read(some), sampler, random) for some in _slices(self._pairs)])
+            for read, sampler in zip((super().sources, super().targets), self._samplers, strict=True)
+        ]
+        return chosen
+
+    def _sample(self, rows: list[np.ndarray], sampler: SubwordSampler | None, random: np.random.Generator) -> Rows:
+        kept = Rows(np.concatenate(rows), np.array([len(row) for row in rows]))
+        if not sampler:
+            return kept
+        drawn = sampler.sample(kept, random)
+        both = Rows(np.concatenate((drawn.ids, kept.ids)), np.concatenate((drawn.lengths, kept.lengths)))
+        return both.take(np.arange(len(rows)) + len(rows) * (drawn.lengths > self._limit))
+
+
+def _slices(pairs: Indices) -> list[Indices]:
+    return [pairs[start : start + SAMPLED_PAIRS] for start in range(0, len(pairs), SAMPLED_PAIRS)]
+
+
+def _column(parts: Sequence[Rows]) -> Column:
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Column(np.concatenate([part.ids for part in parts]), lengths, (np.cumsum(lengths) - lengths)[::STRIDE])

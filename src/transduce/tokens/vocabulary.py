@@ -104,8 +104,19 @@ class Vocabulary:
         self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
         # No piece crosses a space, so BPE, whose scores are ranks, splits a word in the same way in every text. Unigram
         # adds up the scores of a whole text, so rounding may change how a word is split.
-        is_bpe = all(self.processor.get_score(token).is_integer() for token in range(self.size))
-        self._words = WordCache(self._encode_words) if is_bpe else None
+        self._words = WordCache(self._encode_words) if self.is_bpe else None
+
+    @property
+    def is_bpe(self) -> bool:
+        """Whether the model's scores are the ranks of merges, not log-probabilities."""
+        return all(self.processor.get_score(token).is_integer() for token in range(self.processor.get_piece_size()))
+
+    def scores(self) -> list[float | None]:
+        """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""
+        ids = [self.processor.piece_to_id(piece) for piece in self.pieces(range(self.size))]
+        return [
+            None if token <= UNK or self.processor.is_byte(token) else self.processor.get_score(token) for token in ids
+        ]
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of each text; an empty text has no ids."""

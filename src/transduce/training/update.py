@@ -11,6 +11,7 @@ from transduce.config.schema import PAD, TrainConfig
 from transduce.model.recording import Routing, recording
 from transduce.model.seq2seq import Batch
 from transduce.system.profiling import count, phase
+from transduce.training.consistency import divergence, omit
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
 
 CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
@@ -110,11 +111,34 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
     """The loss and other sums of a batch. Matrix products use train.precision; weights and sums are in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
-        logits = model(batch.src, batch.tgt_in)
-    sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+        logits = model(*inputs(batch, train))
+    first, *others = logits.chunk(1 if train.consistency == "none" else 2)
+    sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
+    for second in others:
+        penalty = divergence(first, second, batch.tgt_out, rows_per_pass(logits))
+        if train.consistency == "rdrop":
+            penalty = (penalty + divergence(second, first, batch.tgt_out, rows_per_pass(logits))) / 2
+            other = smoothed_cross_entropy(second, batch.tgt_out, train.label_smoothing)
+            sums = sums._replace(loss=sums.loss + other.loss)
+        sums = sums._replace(loss=sums.loss + train.consistency_weight * penalty)
     if record.routing:
         sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance_loss(record.routing))
     return sums
+
+
+def inputs(batch: Batch, train: TrainConfig) -> tuple[Tensor, Tensor]:
+    """The tokens that encoder and decoder read: once, or twice one below the other for a consistency loss."""
+    passes = [(batch.src, omit(batch.tgt_in, train.word_dropout))]
+    if train.consistency != "none":
+        share = train.cutoff if train.consistency == "simcut" else 0.0
+        passes.append((omit(batch.src, share), omit(batch.tgt_in, share)))
+    src, tgt_in = zip(*passes, strict=True)
+    return torch.cat(src), torch.cat(tgt_in)
+
+
+def rows_per_pass(logits: Tensor) -> int:
+    """The number of rows of logits that fit into a CPU's cache; all rows on a GPU."""
+    return max(1, CACHED_LOGITS // logits.size(-1)) if logits.device.type == "cpu" else logits.flatten(0, -2).size(0)
 
 
 class Sums(NamedTuple):
@@ -144,7 +168,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         on_cpu = logits.device.type == "cpu"
-        chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)
+        chunk = rows_per_pass(logits)
         sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
         for start in range(0, len(logits), chunk):
             x, target = logits[start : start + chunk].float(), targets[start : start + chunk]

@@ -1,0 +1,127 @@
+"""Draws the subwords of the training text anew in every epoch, so that a model sees words in several segmentations.
+
+BPE-dropout (Provilkov et al., 2020) leaves out merges at random. Unigram sampling (Kudo, 2018) draws a segmentation in
+proportion to its probability to the power of alpha. A drawn segmentation decodes to the same text.
+"""
+
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, pack
+
+VARIANTS = 16  # maximum number of segmentations of a word per call, since drawing one takes several microseconds
+MAX_LATTICES = 1 << 16  # words whose unigram probabilities are kept
+HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
+
+Unit = str | int  # a character, or the id of a piece that can't be divided, such as a byte
+
+
+class SubwordSampler:
+    """Draws segmentations of encoded sentences, word by word."""
+
+    def __init__(self, vocabulary: Vocabulary, strength: float) -> None:
+        """`strength` is the probability of leaving out a merge for BPE, and alpha for unigram."""
+        self._strength = strength
+        self._draw = self._draw_bpe if vocabulary.is_bpe else self._draw_unigram
+        pieces, scores = vocabulary.pieces(range(vocabulary.size)), vocabulary.scores()
+        self._units: list[Sequence[Unit]] = [
+            [token] if score is None else piece for token, (piece, score) in enumerate(zip(pieces, scores, strict=True))
+        ]
+        self._begins_word = np.array([piece.startswith(SPACE) for piece in pieces])
+        self._ids = {piece: token for token, piece in enumerate(pieces) if scores[token] is not None}
+        self._scores = {piece: score for piece, score in zip(pieces, scores, strict=True) if score is not None}
+        self._longest = max(map(len, self._scores), default=1)
+        self._lattice = lru_cache(MAX_LATTICES)(self._filter)
+        self._ranks = {
+            (piece[:cut], piece[cut:]): -score for piece, score in self._scores.items() for cut in range(1, len(piece))
+        }
+
+    def sample(self, rows: Rows, random_numbers: np.random.Generator) -> Rows:
+        """A drawn segmentation of each row; rows hold ids of the vocabulary, without PAD, BOS and EOS."""
+        if not len(rows.ids):
+            return rows
+        begins = self._begins_word[rows.ids]
+        ends = np.cumsum(rows.lengths)
+        begins[(ends - rows.lengths)[rows.lengths > 0]] = True
+        starts = np.flatnonzero(begins)  # where each word begins
+        words = Rows(rows.ids, np.diff(starts, append=len(rows.ids)))
+        _, first, kind = np.unique(_hashes(words), return_index=True, return_inverse=True)
+        choices = kind * VARIANTS + random_numbers.integers(VARIANTS, size=len(kind))
+        needed, place = np.unique(choices, return_inverse=True)
+        uniform = random.Random(int(random_numbers.integers(1 << 62))).random
+        spellings = words.take(first).lists()
+        drawn = pack([self._segment(spellings[number], uniform) for number in (needed // VARIANTS).tolist()])
+        lengths = np.concatenate(([0], np.cumsum(drawn.lengths[place])))
+        word_ends = np.concatenate(([0], np.searchsorted(starts, ends)))  # of each row, in words
+        return Rows(drawn.take(place).ids, np.diff(lengths[word_ends]))
+
+    def _segment(self, word: Sequence[int], uniform: Callable[[], float]) -> Sequence[int]:
+        """A drawn segmentation of a word; `uniform` draws numbers from 0 to 1."""
+        units = [unit for token in word for unit in self._units[token]]
+        pieces = self._draw(units, uniform) if len(units) > 1 else units
+        ids = [piece if isinstance(piece, int) else self._ids.get(piece) for piece in pieces]
+        return word if None in ids else ids  # an imported vocabulary may lack a character
+
+    def _draw_bpe(self, units: Sequence[Unit], uniform: Callable[[], float]) -> Sequence[Unit]:
+        """Apply merges, the most frequent first; at each step, each merge is left out with the given probability."""
+        pieces = list(units)
+        while True:
+            best, at = math.inf, -1
+            for i, pair in enumerate(pairwise(pieces)):
+                rank = self._ranks.get(pair, math.inf)
+                if rank < best and uniform() >= self._strength:
+                    best, at = rank, i
+            if at < 0:
+                return pieces
+            pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
+
+    def _draw_unigram(self, units: Sequence[Unit], uniform: Callable[[], float]) -> Sequence[Unit]:
+        """Sample the pieces from the last to the first."""
+        lattice, pieces, end = self._lattice(tuple(units)), list[Unit](), len(units)
+        while end:
+            arcs = lattice[end - 1]
+            end, piece, _ = arcs[bisect_right(arcs, uniform(), hi=len(arcs) - 1, key=itemgetter(2))]
+            pieces.append(piece)
+        return pieces[::-1]
+
+    def _filter(self, units: Sequence[Unit]) -> list[list[tuple[int, Unit, float]]]:
+        """For each end of a piece: the pieces that end there, where they begin, and their cumulative probabilities."""
+        totals, lattice = [0.0], []  # log of the summed weights of all segmentations up to a place
+        for end in range(1, len(units) + 1):
+            arcs = list(self._arcs(units, end))
+            highest = max(totals[begin] + weight for begin, _, weight in arcs)
+            sums = list(accumulate(math.exp(totals[begin] + weight - highest) for begin, _, weight in arcs))
+            totals.append(highest + math.log(sums[-1]))
+            lattice.append([(begin, piece, at / sums[-1]) for (begin, piece, _), at in zip(arcs, sums, strict=True)])
+        return lattice
+
+    def _arcs(self, units: Sequence[Unit], end: int) -> Iterator[tuple[int, Unit, float]]:
+        """The pieces that end at unit `end`: where each begins, and alpha times its log-probability."""
+        for begin in range(max(0, end - self._longest), end):
+            part = units[begin:end]
+            piece = part[0] if len(part) == 1 else "".join(map(str, part)) if all(map(is_character, part)) else None
+            if piece in self._scores:
+                yield begin, piece, self._strength * self._scores[piece]
+            elif len(part) == 1:
+                yield begin, part[0], 0.0
+
+
+def is_character(unit: Unit) -> bool:
+    return isinstance(unit, str)
+
+
+def _hashes(words: Rows) -> NDArray[np.uint64]:
+    """A 64-bit hash of the ids of each word; the chance that two of a million words have the same hash is 3e-8."""
+    starts = np.cumsum(words.lengths) - words.lengths
+    places = np.arange(len(words.ids)) - np.repeat(starts, words.lengths)
+    powers = np.cumprod(np.full(words.lengths.max(initial=0), HASH_FACTOR, dtype=np.uint64))
+    ids = (words.ids.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_FACTOR)
+    return np.add.reduceat((ids ^ (ids >> np.uint64(29))) * powers[places], starts)

@@ -1,0 +1,74 @@
+"""The losses of two passes: the divergence and its gradients are those of the definition."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch.nn.functional import kl_div
+
+from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, TrainConfig
+from transduce.model.build import build
+from transduce.model.seq2seq import make_batch
+from transduce.training.consistency import divergence, omit
+from transduce.training.update import forward, inputs
+
+BATCH = make_batch([[5, 6, 7], [8]], [[9, 10], [11, 12, 13]])
+TRAIN = TrainConfig(precision="float32")
+
+
+def model(dropout=0.0):
+    sizes = {
+        "vocab_size": 16,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+        "d_model": 8,
+        "d_ff": 16,
+        "num_heads": 2,
+    }
+    return build(ModelConfig(**sizes, dropout=dropout), 1).train()
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+def test_the_divergence_is_its_definition_and_so_are_its_gradients(chunk):
+    torch.manual_seed(1)
+    first, second = (torch.randn(3, 5, 7, requires_grad=True) for _ in range(2))
+    targets = torch.tensor([[4, 5, 6, 4, EOS], [5, EOS, PAD, PAD, PAD], [6, 6, EOS, PAD, PAD]])
+    each = kl_div(second.log_softmax(-1), first.log_softmax(-1), reduction="none", log_target=True).sum(-1)
+    expected = each[targets != PAD].sum()
+    wanted = torch.autograd.grad(2 * expected, (first, second))
+    found = divergence(first, second, targets, chunk)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(2 * found, (first, second)), wanted)
+
+
+def test_only_subwords_are_omitted():
+    tokens = torch.tensor([[BOS, 5, 6, EOS, PAD]]).expand(2000, -1)
+    torch.manual_seed(1)
+    omitted = omit(tokens, 0.25)
+    assert set(omitted[omitted != tokens].tolist()) == {UNK}
+    assert (omitted == UNK).float().mean(dim=0).tolist() == pytest.approx([0, 0.25, 0.25, 0, 0], abs=0.04)
+    assert omit(tokens, 0.0) is tokens
+
+
+def test_without_a_second_pass_the_inputs_are_the_batch():
+    src, tgt_in = inputs(BATCH, TRAIN)
+    assert torch.equal(src, BATCH.src) and torch.equal(tgt_in, BATCH.tgt_in)
+
+
+@pytest.mark.parametrize(("consistency", "passes"), [("simcut", 1), ("rdrop", 2)])
+def test_equal_passes_add_no_penalty(consistency, passes):
+    train = dataclasses.replace(TRAIN, consistency=consistency, cutoff=0.0)
+    plain, both = (forward(model(), BATCH, options) for options in (TRAIN, train))
+    torch.testing.assert_close(both.loss, passes * plain.loss)
+    torch.testing.assert_close(both.nll, plain.nll)
+
+
+@pytest.mark.parametrize("consistency", ["simcut", "rdrop"])
+def test_unequal_passes_cost_in_proportion_to_the_weight(consistency):
+    losses = []
+    for weight in (0.0, 1.0, 2.0):
+        torch.manual_seed(1)
+        train = dataclasses.replace(TRAIN, consistency=consistency, cutoff=0.5, consistency_weight=weight)
+        losses.append(forward(model(dropout=0.3), BATCH, train).loss)
+    assert losses[1] > losses[0] + 1e-4
+    torch.testing.assert_close(losses[2] - losses[1], losses[1] - losses[0])
