@@ -697,7 +697,7 @@ def test_a_collection(
         ("toys:Books:en-cs", "is not a catalogue"),
         ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
         ("toys:en-de", "doesn't name a corpus and its languages"),
-        ("toys:../evil:en-de", "names no valid corpus"),
+        ("toys:../evil:en-de", "names no corpus of the collection"),
         ("toys:Books:en", "not a pair of languages"),
     ):
         assert reason in refused(capsys, "fetch", name, "--out", tmp_path / "no", "--table", file)
