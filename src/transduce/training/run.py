@@ -158,7 +158,7 @@ def read_test(config: RunConfig) -> list[Pair]:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "A parser can't be scored while it trains. Leave out the test files, and use `transduce evaluate` later.",
+            "A parser can't be scored while it trains. Use `transduce evaluate` later, and leave out the test files.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

@@ -709,7 +709,7 @@ def test_a_collection(
 def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
     for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
-        assert "In the table, toy takes" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
+        assert "In the table, toy uses" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
 
 
 @pytest.mark.parametrize(
