@@ -1,7 +1,7 @@
 """The command line: lists the commands, reads the arguments and reports errors.
 
-A command is a function. The function's module is imported only when the command is called. To add a command, write
-its function and add the command to COMMANDS (see CONTRIBUTING.md).
+Each command is a function in a module that is imported only when the command is called. To add a command, write its
+function and add the command to COMMANDS (see CONTRIBUTING.md).
 """
 
 import inspect
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The cyclopts application with all commands. It raises errors and prints none. Flags have no `--no-` variants.
+    """The cyclopts application with all commands. Errors are raised, not printed; flags have no `--no-` variants.
 
-    If `bare` is true, `--help` lists all commands with their summaries. Otherwise it shows one command's docstring.
+    If `bare` is true, `--help` lists all commands with their summaries; if not, it shows the docstring of a command.
     """
     app = cyclopts.App(
         name="transduce",
@@ -158,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The error message; the flags of the options to change follow in brackets."""
+    """The error message, with the flags of the options to change in brackets."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]

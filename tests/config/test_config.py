@@ -214,7 +214,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
-        ({"model.expert_layers": (7,)}, "model.expert_layers must be from 1 to 6, the number of layers"),
+        ({"model.expert_layers": (7,)}, "model.expert_layers must be numbers from 1 to 6, the number of layers"),
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),

@@ -336,7 +336,7 @@ def test_bilingual_files_that_are_not(folder, name, content, message):
     [
         ([], "not 0 files"),
         (["a", "b", "c"], "not 3 files"),
-        (["-", "-"], "Only one side can come from standard input"),
+        (["-", "-"], "Source and target can't both come from standard input"),
         (["a.tsv", "b.txt"], "Give only this file"),
         (["a.jsonl.gz", "b"], "Give only this file"),
     ],

@@ -11,8 +11,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     Args:
         model: The folder of a training run, finished or not.
         out: The model folder to write.
-        last: Number of checkpoints to average: the newest checkpoint, and older ones at multiples of
-            train.save_every. The paper averages 5 checkpoints for the base model and 20 for the big model.
+        last: Number of checkpoints to average. Besides the newest checkpoint, only those at multiples of
+            train.save_every are used. The paper averages 5 checkpoints for the base model and 20 for the big model.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER

@@ -38,7 +38,7 @@ def evaluate(
 
     MODEL SOURCE REFERENCE translates SOURCE with the model and scores the translations. MODEL PAIRS does the same with
     one bilingual file. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2
-    REFERENCE` compares two files by paired bootstrap. BLEU and chrF are better if higher, TER and perplexity if lower.
+    REFERENCE` compares two files by paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
     Parse trees are scored by labelled brackets, as EVALB does. MODEL GOLD.mrg parses the sentences of GOLD.mrg and
     scores the parses. `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
@@ -46,12 +46,12 @@ def evaluate(
     Args:
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
-        against: Compare this second file of translations of the same source with the file of --hypothesis.
+        against: A second file of translations, to be compared with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
             default, the model's data.bleu_tokenize; without a model, 13a.
-        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm, but the labels ROOT, S1 and "" are ignored.
-        paper_bleu: Also print BLEU as in the paper (tokenised, compounds split) for this target language: de or fr.
+        evalb: A parameter file of EVALB, for trees. By default, COLLINS.prm plus three ignored labels: ROOT, S1, "".
+        paper_bleu: The target language, de or fr: also print BLEU as in the paper (tokenised, compounds split).
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
@@ -66,7 +66,7 @@ def evaluate(
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError("--against compares two files. Give the first file with --hypothesis, and REFERENCE.")
+        raise UserError("--against compares two files. Give the first file with --hypothesis, and the REFERENCE.")
     elif len(arguments) not in (2, 3):
         wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")

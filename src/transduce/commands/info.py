@@ -59,9 +59,9 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
-        facts.append(("state", "not finished; weights of the newest checkpoint. Repeat `transduce train …` to resume"))
+        facts.append(("state", "not finished, weights of the newest checkpoint; repeat `transduce train …` to resume"))
     if config.sources is None:
-        facts.append(("options", "sources of the values not recorded: an older transduce wrote this model"))
+        facts.append(("options", "an older transduce wrote this model, without the sources of the values"))
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
     if averaged := metrics.get("averaged_steps"):

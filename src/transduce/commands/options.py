@@ -1,4 +1,4 @@
-"""The command `transduce options`, and `Assignments`, the type of other commands' section.key=value arguments."""
+"""The command `transduce options`; also `Assignments`, the type of the section.key=value arguments of commands."""
 
 import json as json_format
 import sys
@@ -16,7 +16,7 @@ Assignments = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
-        help="Set an option, as section.key=value; for a list, run `transduce options`. The word --set may be omitted.",
+        help="Set an option: section.key=value. `transduce options` lists all options. The word --set may be omitted.",
         n_tokens=1,
     ),
 ]

@@ -39,15 +39,15 @@ def prepare(
     Args:
         recipe: A TOML file of options, or the name of a built-in recipe.
         out: The folder to write.
-        train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
-            folder of them; or two subtitle files or HTML pages. Text and bilingual files may be compressed.
-        valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
+        train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; or bilingual files (.tsv,
+            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files. Text and bilingual files may be compressed.
+        valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from file names such as train.en and train.de.
         vocabulary: Use the vocabulary of this model folder or prepared corpus instead of learning one.
         shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. Run
             these two steps twice: prepare every shard, then run `transduce join`.
-        on: Prepare on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
+        on: Prepare on the Ray cluster ray://HOST:PORT; `ray` means the one at RAY_ADDRESS or, if unset, this machine.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
     settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)

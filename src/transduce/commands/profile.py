@@ -1,4 +1,4 @@
-"""The option `--profile`: times a command's phases, and compares its speed with that of large matrix products."""
+"""The option `--profile`: times the phases of a command, and compares its FLOP/s with large matrix products."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def _synchronize() -> None:
 
 
 def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the speed of a training, unless it made no updates."""
+    """Print the speed of a training; print nothing if the training made no updates."""
     counts = profile.counts
     if not counts["pairs"]:
         return
@@ -56,7 +56,7 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
 
 
 def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """Print the translation speed of the torch engine, unless the engine translated nothing."""
+    """Print the translation speed of the torch engine; print nothing if the engine was not used."""
     counts = profile.counts
     if not counts["sentences"]:
         return

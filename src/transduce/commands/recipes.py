@@ -43,7 +43,7 @@ def gather(
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """Add the languages that the suffixes of the corpus files name, unless `settings` has a language."""
+    """Take the languages from the suffixes of the corpus files, unless `settings` has a language already."""
     languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
     if not languages:
         return settings

@@ -33,15 +33,15 @@ def train(
     Args:
         recipe: A TOML file of options, or the name of a built-in recipe.
         out: The model folder. If the folder holds an interrupted training, the training is resumed.
-        train: The corpus: two line-aligned text files; bilingual files (.tsv, .jsonl, .tmx, .xlf, .po, .mrg) or a
-            folder of them; two subtitle files or HTML pages; or a folder written by `transduce prepare`. Text and
-            bilingual files may be compressed.
-        valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
+        train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; bilingual files (.tsv,
+            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files; or a folder written by `transduce prepare`.
+            Text and bilingual files may be compressed.
+        valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default from file names such as train.en and train.de.
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
-        keep_optimizer: With --init, keep the optimizer state: start from the newest checkpoint, not averaged weights.
+        keep_optimizer: With --init, start from the newest checkpoint and its optimizer state, not averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """

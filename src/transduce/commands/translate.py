@@ -142,16 +142,16 @@ def translate(
         beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
         n_best: Number of translations per line, best first. A number above 1 turns on --json.
-        engine: torch: built-in search, for every model. int8: torch with 8-bit matrix products, on a CPU. ctranslate2:
-            faster, for Transformers on a CPU. auto: ctranslate2 if it translates as well as torch, else torch.
+        engine: `torch` is the built-in search, for every model; `int8` is torch with 8-bit matrix products, on a CPU;
+            `ctranslate2` is faster, for Transformers on a CPU; `auto` is ctranslate2 if it is as good, else torch.
         sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
         redo: In a bilingual document, also translate texts that already have a translation.
         json: Write a JSON object per line: the translation, its score, pieces and flags.
-        alignment: Write JSON with word alignments: pairs of a source word and a target word, as character spans.
+        alignment: Write JSON with word alignments: pairs of character spans, of a source word and a target word.
         glossary: A file of enforced terms: on each line a source term, a TAB and its translation.
         profile: Print a time profile at the end.
-        shard: Translate one shard of the lines (3/16 is the third of 16 shards); OUTPUT is the folder of all shards.
-        on: Translate on Ray. ray: use the cluster at RAY_ADDRESS, else this machine. ray://HOST:PORT: use that cluster.
+        shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
+        on: Translate on the Ray cluster ray://HOST:PORT; `ray` means the one at RAY_ADDRESS or, if unset, this machine.
         workers: With --on, the number of models that translate at the same time; by default one per core or per GPU.
     """
     options = parse_assignments(assignments)
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """Yield the lines of the output; print the progress, and at the end the numbers of the lines to check."""
+    """Yield the output lines and show the progress; at the end, print the numbers of the lines to check."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """The number of lines with each flag, and the line numbers of the first of these lines."""
+    """For each flag, the number of flagged lines, and the line numbers of the first flagged lines."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)

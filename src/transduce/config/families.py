@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """A model family: its class, and those of its options that only some families use."""
+    """A model family: its class, and its options that some other family lacks."""
 
     model: str  # "module:class" of a Seq2Seq
     reads: tuple[str, ...] = ()  # options that this family uses, but not every family

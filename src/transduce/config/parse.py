@@ -138,7 +138,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 
 
 def _checked_text(name: str, text: str) -> str:
-    """Return the text; raises UserError for a file name that is not UTF-8, since TOML can't represent it."""
+    """Return the text. A file name that is not UTF-8 raises UserError, because TOML can't hold such a name."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise UserError(f"{name}: the file name {text!a} is not UTF-8; rename the file.")
     return text
@@ -161,7 +161,7 @@ def check(config: RunConfig) -> None:
     _check_bounds(config)
     _check_model(config.model)
     if config.train.shard and config.model.experts:
-        raise UserError("train.shard does not support experts; leave the option out.")  # FSDP needs all gradients
+        raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs a separate vocabulary for each side: set data.joint=false, too.")
     _check_family(config)
@@ -185,9 +185,9 @@ def _check_family(config: RunConfig) -> None:
 
 
 def _check_model(model: ModelConfig) -> None:
-    """Raise UserError for sizes of a model that contradict each other."""
+    """Raise UserError if the sizes of a model are invalid or contradict each other."""
     if model.d_model % 2:
-        raise UserError(f"model.d_model must be even, not {model.d_model}: position encoding pairs sine and cosine.")
+        raise UserError(f"model.d_model must be even, not {model.d_model}: positions become pairs of sine and cosine.")
     if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):
         raise UserError(
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
@@ -199,7 +199,7 @@ def _check_model(model: ModelConfig) -> None:
         )
     layers = max(model.num_encoder_layers, model.num_decoder_layers)
     if any(not 1 <= layer <= layers for layer in model.expert_layers):
-        raise UserError(f"model.expert_layers must be from 1 to {layers}, the number of layers.")
+        raise UserError(f"model.expert_layers must be numbers from 1 to {layers}, the number of layers.")
     for text in model.convolutions:
         if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text):
             raise UserError(f"model.convolutions: '{text}' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3.")

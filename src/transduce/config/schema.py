@@ -72,7 +72,7 @@ class ModelConfig:
         (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )
     window: int = option(
-        0, "self-attention sees only positions less than this distance away; 0: all positions", unit="tokens", paper="0"
+        0, "self-attention sees positions at a smaller distance than this; 0: all positions", unit="tokens", paper="0"
     )
 
     @property
@@ -98,7 +98,7 @@ class DataConfig:
     """Options for the text, its cleaning, its vocabulary and its batches."""
 
     corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
-    valid: tuple[str, ...] = option((), "validation files; empty: data.holdout pairs are split off the corpus")
+    valid: tuple[str, ...] = option((), "validation files; empty: pairs of the corpus, as many as data.holdout")
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
@@ -106,7 +106,7 @@ class DataConfig:
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto", "masked: placeholders become tokens, tags are removed; auto: masked for documents", paper="kept"
+        "auto", "masked: one token per placeholder, no tags; auto: masked for documents, otherwise kept", paper="kept"
     )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
@@ -115,7 +115,7 @@ class DataConfig:
     max_length: int = option(
         256, "maximum length of source and of target; longer pairs are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(0.0, "maximum ratio of a pair's longer to its shorter text, in characters; 0: no limit")
+    max_ratio: float = option(0.0, "maximum ratio of the lengths of a pair's texts, in characters; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break any of these rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
@@ -128,7 +128,7 @@ class TrainConfig:
 
     steps: int = option(100_000, "number of updates", unit="updates", paper="100000", least=1)
     minutes: float = option(
-        0.0, "limit on training time across restarts, in addition to train.steps; 0: no limit", unit="minutes"
+        0.0, "limit on the training time, over all restarts; train.steps also applies; 0: no limit", unit="minutes"
     )
     warmup: int = option(4000, "updates until the learning rate peaks", unit="updates", paper="4000", least=1)
     cooldown: int = option(
@@ -151,7 +151,7 @@ class TrainConfig:
     word_dropout: float = option(0.0, "share of the decoder's input tokens that training omits", paper="0", below=1)
     label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
-    accumulate: int = option(0, "micro-batches per update; 0: the fewest that fit into memory, found by trial")
+    accumulate: int = option(0, "micro-batches per update; 0: as few as the memory allows, found by trial")
     precision: Literal["float32", "bfloat16", "auto"] = option(
         "auto", "precision of matrix products; auto: bfloat16 if the processor supports it", paper="float32"
     )
@@ -164,7 +164,7 @@ class TrainConfig:
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
-        5, "number of last checkpoints to average, unless the last one is better; 1: no averaging", paper="5", least=1
+        5, "number of last checkpoints to average, if the mean beats the last one; 1: no averaging", paper="5", least=1
     )
     patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
@@ -182,9 +182,9 @@ class DecodeConfig:
         50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
     )
     max_tokens: int = option(
-        4096, "maximum number of source tokens in a batch times decode.beam_size", unit="tokens", least=1
+        4096, "maximum product of decode.beam_size and the source tokens in a batch", unit="tokens", least=1
     )
-    shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of source tokens")
+    shortlist: bool = option(False, "let CTranslate2 choose only common tokens and likely translations of the source")
 
 
 @dataclass(frozen=True)

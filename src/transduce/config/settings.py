@@ -26,7 +26,7 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
-        """Convert options to Settings with the source CALLER; return Settings unchanged."""
+        """Convert a mapping of options to Settings with the source CALLER; Settings are returned unchanged."""
         return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod
@@ -37,7 +37,7 @@ class Settings(Mapping[str, Any]):
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """A copy overridden by `values`. An option with an unchanged value, even the default, keeps its source."""
+        """A copy overridden by `values`. An option whose value, set or default, stays the same keeps its source."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))

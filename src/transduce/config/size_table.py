@@ -1,4 +1,4 @@
-"""The table of sizes: values, by corpus size, for options that the user does not set.
+"""The table of sizes: option values by corpus size, for options that the user does not set.
 
 Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
 has too few updates) and many epochs. The last row is the paper's base model. The values in row 2 were measured on

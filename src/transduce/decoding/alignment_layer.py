@@ -1,7 +1,7 @@
 """Choose the decoder layer whose attention to the source aligns words, and compute this attention.
 
-Only in some decoder layers do target words attend to the source words that they translate. The layer is chosen by the
-mutual information of the pieces that it links in validation pairs. No aligned text is needed.
+Only some decoder layers attend to the source words that are being translated. The chosen layer has the highest mutual
+information between target pieces and their most attended source pieces in validation pairs. Aligned text isn't needed.
 
 b = sentences, s = source positions, t = target positions.
 """
@@ -57,7 +57,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: of at most two layers the last, otherwise the last but one."""
+    """Guess the layer that aligns words: the last but one, or the last if there are at most two layers."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
@@ -70,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """Count each layer's links from target pieces to the most attended source pieces; skips pairs that are too long."""
+    """Count, for each layer, the source pieces that target pieces attend to most; skips pairs that are too long."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
@@ -89,7 +89,7 @@ def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) 
 
 
 def information(links: Counter[tuple[int, int]]) -> float:
-    """The mutual information of linked pieces in nats; a link's joint probability is estimated from all other links."""
+    """The mutual information of linked pieces, in nats; joint probabilities are leave-one-out estimates."""
     source, target = Counter[int](), Counter[int]()
     for (s, t), count in links.items():
         source[s] += count

@@ -19,7 +19,7 @@ from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):
-    """The state of a search; slots without a hypothesis have the score -inf."""
+    """The state of a beam search; if a sentence has too few hypotheses, its row is padded with scores of -inf."""
 
     log_probs: Tensor  # (b, w) of the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
@@ -29,7 +29,7 @@ class Beam(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The candidates of a step: c continuations per sentence, at most 2k, best first unless a selector chose them."""
+    """The candidates of a search step: c per sentence, at most 2k; best first, unless a selector chose them."""
 
     log_probs: Tensor  # (b, c) of the extended hypotheses
     parents: Tensor  # (b, c) index of the open hypothesis that each candidate extends
@@ -146,8 +146,8 @@ def _advance(
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
     """Whether each sentence (b,) is done: its open hypotheses can no longer rank among its best complete hypotheses.
 
-    Log-probabilities only fall. An open hypothesis can therefore score at most its log-probability divided by the
-    largest possible length penalty: the penalty of the maximum length or, for alpha < 0, of the next length.
+    Extending an open hypothesis only lowers its log-probability. Its final score is thus at most its log-probability
+    divided by the largest possible length penalty: that of the maximum length or, for alpha < 0, of the next length.
     """
     if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf
@@ -162,6 +162,6 @@ def _pick(tokens: Tensor, index: Tensor) -> Tensor:
 
 
 def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n); empty slots are skipped."""
+    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n); skips rows with the score -inf."""
     rows = zip(scores.tolist(), complete.tolist(), strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

@@ -36,8 +36,8 @@ def load(
     `options` are search options by dotted name (decode.*), which override the first model's options. The engine "torch"
     is our own search, for all models and devices. "int8" is our own search with 8-bit matrix products, for all models
     on a CPU. "ctranslate2" is faster, but runs only Transformers on a CPU. "auto" is ctranslate2 if it is installed,
-    supports the model and the device, and translates as well as our own search; otherwise "auto" is torch. By default,
-    `device` is the GPU if there is one. `threads` is the number of CPU threads; 0: the engine chooses. Raises UserError if a
+    supports the model and the device, and translates as well as our own search; otherwise torch. By default, `device`
+    is the GPU if there is one. `threads` is the number of CPU threads; 0: the engine chooses. Raises UserError if a
     file is missing, damaged or too new, a model is a parser, vocabularies differ, or the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
@@ -48,8 +48,8 @@ def load(
     export = next(filter(None, map(export_engine, paths)), None)
     if export and (len(paths) > 1 or engine != "auto"):
         raise UserError(
-            "An export has its own engine and can't be part of an ensemble. Give either one export without an engine, "
-            "or model folders."
+            "An export has its own engine and can't be part of an ensemble. Give one export and no engine, or give "
+            "model folders."
         )
     model = _describe(paths, options or {}, is_export=bool(export))
     model = model._replace(device=device, threads=threads, required=engine != "auto")
@@ -70,7 +70,7 @@ def load(
 
 
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
-    """Describe a model, an ensemble or an export for its engine; raises UserError as `load` does."""
+    """Read what an engine needs to know of a model, an ensemble or an export; raises UserError as `load` does."""
     if is_export:
         verify(paths[0], but=model_folder.CARD)
         config, descriptions = model_folder.read_config(paths[0]), []

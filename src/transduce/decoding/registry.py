@@ -1,4 +1,4 @@
-"""Names ("module:function") of engines, sentence splitting, glossaries and exports, which are imported at first use.
+"""Engines, sentence splitting, glossaries and exports, each named as "module:function" and imported at first use.
 
 CTranslate2 is in `wings/` because the toolkit is complete without it. CTranslate2 is an optional package and supports
 one model family. It is used only if its translations are as good as those of our own search.

@@ -26,7 +26,7 @@ class Stepper(Protocol):
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Continue with the given rows, in this order; if `sentences` is set, drop all other sentences."""
+        """Select these rows, in this order; if `sentences` is set, also select these sentences and drop the others."""
         ...
 
 

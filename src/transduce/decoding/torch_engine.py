@@ -68,7 +68,7 @@ class TorchEngine:
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Run requests in parallel, with one thread each if possible, as a second thread hardly speeds up a request."""
+        """Run requests in parallel, with the threads divided among them; a second thread hardly speeds up a request."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(
@@ -101,7 +101,7 @@ class TorchEngine:
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute source attention by forced decoding, in one batch, averaged over the models that have it."""
+        """Compute source attention by forced decoding, in one batch: the mean over all models that have it."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]

@@ -60,8 +60,8 @@ class Translator:
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
-        `language` is the source language's code, for splitting texts into sentences. `max_length` is in tokens, usually
-        the maximum length in training. When texts are split, longer sentences are translated in parts.
+        `language` is the source language's code, for splitting texts into sentences. A sentence of more than
+        `max_length` tokens, usually the maximum length in training, is then split further.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -107,8 +107,8 @@ class Translator:
     ) -> Iterator[Translation]:
         """Translate a stream of texts of the given `kinds`; messages refer to texts by their `numbers`.
 
-        Texts are translated in chunks of CHUNK_LINES. A part of a file that starts and ends on chunk boundaries is
-        therefore translated exactly like the same lines of the whole file.
+        Each chunk of CHUNK_LINES texts is translated independently of other chunks. A part of a file that consists of
+        whole chunks is therefore translated exactly as within the whole file.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -154,10 +154,10 @@ class Translator:
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
-        `translate` may report another score for the same text if its search chose other pieces. A pair of blank texts
-        has probability 1. For a model trained on masked placeholders, pairs whose source and target have the same
-        placeholders are masked; `masked` means that the texts are masked already. Raises UserError as `translate` does,
-        and if there are more or fewer targets than sources.
+        The score can differ from that of `translate`, whose search may split the same text into other pieces. A pair of
+        blank texts has probability 1. If the model was trained on masked placeholders, pairs with the same placeholders
+        in source and target are masked first, unless the texts are `masked` already. Raises UserError as `translate`
+        does, and if there are more or fewer targets than sources.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +181,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate single sentences, unmasked; messages use their `numbers`. Raises UserError as `translate` does."""
+        """Translate single sentences without masking; messages use `numbers`. Raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -249,7 +249,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Yield each sentence's translation with alternatives of different text, and the hypotheses of these texts."""
+        """Yield, for each sentence, its translation with alternatives, and their hypotheses; skips repeated texts."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
@@ -275,7 +275,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths`, longest first; batches of two or more have count x longest length <= budget."""
+    """Group the indices of `lengths`, longest first; only a batch of one index may exceed `budget` after padding."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -287,7 +287,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """The texts as a list; raises UserError if `numbers` is given and a text contains a line break."""
+    """The texts as a list; if their `numbers` are given, raises UserError for a text with a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
     for number, text in zip(numbers, texts, strict=False):

@@ -148,7 +148,7 @@ class Selector(Protocol):
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
         """Choose from all continuations of tokens (b, w, n), BOS first, by their log-probabilities `totals` (b, w * v).
 
-        Returns values and indices (b, 2k) of totals: k that end with EOS, then k that don't; empty slots have -inf.
+        Returns (b, 2k) values of `totals` and their indices: k that end with EOS, then k that don't, padded with -inf.
         """
         ...
 
@@ -182,7 +182,7 @@ class Engine(Protocol):
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The fastest request size in source tokens, EOS and padding counted; all sentences together have `total`."""
+        """The fastest request size in source tokens, EOS and padding counted; `total` counts all sentences' tokens."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
@@ -190,7 +190,7 @@ class Engine(Protocol):
         ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """ln p(target | source) of pairs of about the same length, EOS included; the ids lack BOS and EOS."""
+        """ln p(target and EOS | source) for pairs of about the same length; the ids are without BOS and EOS."""
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":

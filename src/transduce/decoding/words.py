@@ -17,7 +17,7 @@ INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters o
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
     """Return the spans of the words of a text; white space and control characters belong to no word.
 
-    `cuts` are offsets where words may begin in scripts without spaces; signs in `inside` may stand inside words.
+    In scripts without spaces, words may begin at the offsets in `cuts`. A sign of `inside` between letters joins them.
     """
     spans: list[Span] = []
     before: Kind = "space"  # the kind of the last character that was not a mark

@@ -1,7 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU computes them, with signatures, confidence intervals and a significance test.
 
-The metrics tokenise detokenised text themselves. Scores are comparable only if texts were tokenised in the same way.
-The signature names the tokenisation.
+The metrics take detokenised text and tokenise it themselves. Scores are comparable only if the tokenisation was the
+same. The signature names the tokenisation.
 """
 
 import math

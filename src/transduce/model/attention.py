@@ -85,7 +85,7 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.key(x)), self._split(self.value(x))
 
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """Attend from x (r, t, d_model) to the keys and values of b sentences, where b divides r -> (r, t, d_model).
+        """x (r, t, d_model) attends to the keys and values of b sentences, each with r / b rows -> (r, t, d_model).
 
         `mask` broadcasts to (b, h, t, s); `causal` replaces `mask` by a causal mask for the last t of s positions.
         """

@@ -70,7 +70,7 @@ def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPosition
 
 
 class Dropout(nn.Module):
-    """In training mode, sets each value to 0 with probability p (within 1/65,536), and divides the others by 1 - p."""
+    """In training mode, sets each value to 0 with probability p, and divides the others by 1 - p."""
 
     def __init__(self, p: float):
         super().__init__()

@@ -69,8 +69,8 @@ def window_mask(
 ) -> Tensor:
     """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
 
-    `causal` also masks the keys after each query. `valid` (b, 1, 1, s) also masks the keys where `valid` is False; the
-    mask is then (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
+    With `causal`, keys after the query are masked, too. With `valid` (b, 1, 1, s), keys where it is False are masked,
+    and the mask is (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)
@@ -102,7 +102,7 @@ class RestrictedAttention(MultiHeadAttention):
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """Make the attention that model.attention names; self-attention is restricted to model.window, unless this is 0."""
+    """Make the attention that model.attention names; model.window, if not 0, restricts self-attention to a window."""
     restricted = to_self and config.window > 0
     if config.attention == "additive":
         additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)

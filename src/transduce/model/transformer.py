@@ -22,7 +22,7 @@ ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "
 
 
 class Residual(nn.Module):
-    """x + dropout(sublayer(x)) with layer norm of the sum ("post", as in the paper) or the sublayer's input ("pre")."""
+    """x + dropout(sublayer(x)); layer norm follows the sum ("post", as in the paper) or precedes sublayer ("pre")."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward part of the layer with index `layer`: experts if `config` sets them there, else dense."""
+    """Make a layer's feed-forward part: experts if `config` has experts in layer `layer` (from 0), else FeedForward."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts

@@ -41,9 +41,9 @@ class Aggregate(NamedTuple):
 
 
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
-    """Leave out repetitions and split off validation pairs, by setting the `parts` of the staged pairs.
+    """Decide which staged pairs are repetitions, validation pairs or training pairs, and set their `parts`.
 
-    Finding repetitions takes 12 bytes of memory per pair, and the hold-out 19. Raises UserError if no pairs are left.
+    Memory per pair: 12 bytes to find repetitions, 19 for the hold-out. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files of a corpus with at least one pair that was not left out, in the order of the first such pairs."""
+    """The files of a corpus with pairs that cleaning kept, in the order of their first kept pairs."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -88,7 +88,7 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 class StagedTexts(Collection[str]):
     """The sources (column 0) or targets (column 1) of the training pairs; can be iterated several times.
 
-    If `every` is n, one of n blocks of SAMPLE_BLOCK pairs is used; pairs that cleaning left out do not count.
+    The pairs that cleaning kept form blocks of SAMPLE_BLOCK pairs; if `every` is n, every n-th block is used.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
@@ -106,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """Yield, for each block, its StagedPairs, its index in these StagedPairs, and a mask of the pairs to use."""
+        """Yield the StagedPairs and the index of each block, with a mask of the pairs to use."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -138,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count left-out pairs by rule, in corpus order: pairs left out before staging, and the staged pairs in `pairs`."""
+    """Count the pairs that each rule left out, before staging or now (`pairs`), in the order of the corpus."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():

@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """Resolve data.placeholders=auto: as in the vocabulary if there is one, else "masked" if a corpus has documents."""
+    """Resolve data.placeholders=auto: as in `tokenizer`; without one, "masked" if there are documents, else "kept"."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -62,9 +62,9 @@ def rules_of(data: DataConfig) -> Rules:
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
-    """Write the clean pairs of a part of a corpus, without repetitions within the part, to a new staging folder.
+    """Write the clean pairs of a part of a corpus to a new staging folder; leaves out repetitions within the part.
 
-    Every part after the first needs a `checker` that was made from the first texts of the whole corpus.
+    `checker` must be made from the first texts of the whole corpus; it can be omitted only for the first part.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -111,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """The pairs, masked if data.placeholders is "masked", and the `Part` of each: TRAIN or PLACEHOLDERS_DIFFER."""
+    """Mask the pairs if data.placeholders is "masked"; also returns a `Part` for each: TRAIN or PLACEHOLDERS_DIFFER."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

@@ -35,7 +35,7 @@ Parts = NDArray[np.int8]
 
 
 class LeftOut(NamedTuple):
-    """The pairs that one rule left out of a part of a corpus, before staging."""
+    """The pairs that one cleaning rule left out before staging."""
 
     number: int
     first: list[tuple[int, Origin]]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
@@ -83,11 +83,11 @@ class StagedPairs:
         return len(self.parts)
 
     def count(self, part: Part = Part.TRAIN) -> int:
-        """The number of pairs with this `Part`."""
+        """The number of pairs of one `Part`, such as Part.TRAIN."""
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
-        """A rule's hashes (pairs,) for finding repetitions, memory-mapped."""
+        """One hash per pair, by which a rule finds repetitions; memory-mapped."""
         return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
@@ -107,7 +107,7 @@ class StagedPairs:
         return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
 
     def block_parts(self) -> list[Parts]:
-        """The `parts` of each block."""
+        """The `parts` of the pairs, one array per block."""
         return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
 
     def read_block(self, number: int) -> Block:
@@ -124,14 +124,14 @@ class StagedPairs:
         )
 
     def blocks(self, part: Part = Part.TRAIN) -> Iterator[Block]:
-        """The pairs with this `Part`, in non-empty blocks."""
+        """The pairs of one `Part`, such as Part.TRAIN, in blocks; skips blocks without such pairs."""
         for number, parts in enumerate(self.block_parts()):
             chosen = parts == part
             if chosen.any():
                 yield self.read_block(number).where(chosen)
 
     def pairs(self, part: Part = Part.TRAIN) -> Iterator[Pair]:
-        """The pairs with this `Part`, one by one."""
+        """The pairs of one `Part`, such as Part.TRAIN, one by one."""
         for block in self.blocks(part):
             for source, target, file, line in zip(*block, strict=True):
                 yield Pair(source, target, Origin(self.files[file], int(line)))
@@ -158,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs, whose texts must not contain line feeds; `hashes` holds, for each rule, one hash per pair."""
+        """Write pairs and their hashes for finding repetitions, by rule; texts must not contain line feeds."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]

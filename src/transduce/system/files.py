@@ -4,8 +4,8 @@
     .name.aside-3f9c/      the staging folder while it is being written
     .name.aside-3f9c.lock  its lock, held by the process that writes
 
-If an exception, `kill -9`, a full disk or a power cut interrupts the writing, either the old content is
-unchanged or the manifest is missing, so an incomplete folder never seems complete.
+An exception, `kill -9`, a full disk or a power cut may interrupt the writing. Then either the old content is unchanged
+or the manifest is missing, so an incomplete folder never seems complete.
 `remove_leftovers` removes the staging folders of killed processes.
 """
 
@@ -146,7 +146,7 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
     """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
 
-    The file named `but` is not checked, since users may edit it. Files that are not in the manifest are ignored.
+    `but` names a file that is not checked, since users may edit it. Files that are not in the manifest are ignored.
     Raises a UserError that names the first damaged or missing file.
     """
     for name, entry in read_manifest(folder).items():
@@ -165,8 +165,8 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
 def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
     """Remove the staging files and folders that killed processes left in `parent`; returns their paths.
 
-    Files and folders that changed in the last `age` seconds are skipped; 0 is safe only if no other process starts to
-    write. With `name`, only leftovers of this file or folder are removed. Leftovers that can't be removed are skipped.
+    Skips leftovers that changed in the last `age` seconds; age 0 is safe only if no other process starts to write.
+    With `name`, only leftovers of this file or folder are removed. Leftovers that can't be removed are skipped.
     """
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))

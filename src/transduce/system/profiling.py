@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge a block or function's time to a phase; `whole` includes the time of nested phases and disables `count`."""
+    """Charge the time of a block or function to a phase; with `whole`, nested phases and `count` do nothing."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,7 +83,7 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is profiled; callers then use no other threads, so phases add up to the elapsed time."""
+    """Whether this thread is profiled; if so, callers start no other threads, whose time would not be measured."""
     return _active.get() is not None
 
 

@@ -1,4 +1,4 @@
-"""The record of the pairs that cleaning left out: their number for each rule, and the origins of the first pairs."""
+"""Counts the pairs that each cleaning rule leaves out, and records the file and line of these pairs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ class Cleaning:
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` left-out pairs; `origins` may omit all origins after the first LINES_KEPT."""
+        """Record `number` pairs that `rule` left out; `origins` may end after the first LINES_KEPT of these pairs."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]
 
     def sentences(self) -> list[str]:
-        """One sentence for each rule that left out pairs, with the most frequent rule first."""
+        """Sentences that say how many pairs each rule left out; the most frequent rule comes first."""
         return [
             f"Left out {number:,} of {self.read:,} pairs because of {(MEANINGS | OTHER_MEANINGS)[rule]}; "
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."

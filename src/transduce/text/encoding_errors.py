@@ -24,17 +24,17 @@ def as_windows(text: str) -> str:
 
 
 def common_characters(texts: Iterable[str]) -> frozenset[str]:
-    """The non-ASCII characters that are common in texts without undecoded bytes."""
+    """The non-ASCII characters that more than MIN_TEXT_SHARE of the texts contain, except U+FFFD."""
     characters = [{c for c in text if not c.isascii()} for text in texts]
     counts = Counter(chain.from_iterable(characters))
     return frozenset(c for c, count in counts.items() if count > len(characters) * MIN_TEXT_SHARE and c != "\ufffd")
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
-    """Whether all non-ASCII characters are undecoded bytes that Windows-1252 decodes to characters in `common`.
+    """Whether a text is probably in Windows-1252: decoding its undecoded bytes gives only characters in `common`.
 
     True for a text without undecoded bytes. False for most texts in other encodings: ř in Windows-1250 becomes ø, which
-    is rare in Czech. Also False for a text with other non-ASCII characters, since it was damaged in another way.
+    is rare in Czech. Also False for a text that has both undecoded bytes and other non-ASCII characters.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

@@ -21,9 +21,9 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Partition hashes so that equal hashes share a partition; yields each partition's ascending indices and hashes.
+    """Yield hashes in partitions, as (ascending indices, hashes); equal hashes are in the same partition.
 
-    `blocks` is called once per partition and yields all hashes, in arrays of any shape. Indices span all arrays.
+    Each call of `blocks` yields all hashes, in arrays of any shape. An index counts the hashes of all arrays, from 0.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0

@@ -72,10 +72,10 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """The connected component of each pair, identified by the lowest number of a sentence in that component.
+    """The connected component of each pair, given as the lowest id of a sentence in the component.
 
-    As in union-find, each sentence points to itself or to a linked sentence with a lower number. Two steps repeat until
-    nothing changes: join the sentences that the two sentences of each pair point to, and shorten all paths.
+    As in union-find, each sentence points to itself or to a linked sentence with a lower id. Each round joins the roots
+    of the two sentences of every pair, and then shortens all paths. The last round changes nothing.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -118,7 +118,7 @@ def slices(length: int) -> Iterator[slice]:
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The `count` smallest components, or as many as fit into `budget`, but at least one; ties are broken at random."""
+    """Up to `count` of the smallest components, with at most `budget` pairs together, but at least one component."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
@@ -134,7 +134,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Some components of one size: `drawn` holds their ascending indices among all components of this size."""
+    """Number the components of this size from 0; yield those whose numbers `drawn` lists in ascending order."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

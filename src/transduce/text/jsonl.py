@@ -19,7 +19,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
     """Read two texts from every object: under the language codes, else "source" and "target", else "src" and "tgt".
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError if any other line lacks these texts. With `lenient`, half of a surrogate pair becomes U+FFFD.
+    Raises UserError for a non-blank line without both texts. With `lenient`, half of a surrogate pair becomes U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):

@@ -65,7 +65,7 @@ class TextColumn:
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes of the texts without case, punctuation, symbols and white space, or in full if nothing remains."""
+        """Hashes that ignore case, punctuation, symbols and white space, unless a text has no letters or digits."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -92,7 +92,7 @@ class PairBatch:
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs at indices `rows` by their `letters`, or by their texts if one side has no letters."""
+        """Hashes of the pairs at the indices `rows`, from `letters`, or from full texts if a side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:
@@ -103,7 +103,7 @@ class PairBatch:
 
 @cache
 def _characters(categories: str) -> re.Pattern[str]:
-    """A pattern for characters of these Unicode categories; it omits the line feed and all characters above U+FFFF."""
+    """A pattern for the characters up to U+FFFF in these Unicode categories, except the line feed."""
     wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
     ranges = []
     for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):

@@ -60,12 +60,12 @@ def read_pairs(
     """Read the pairs of two line-aligned text files, or of files whose suffixes name formats of `FILE_FORMATS`.
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
-    pairs. `languages` are the keys of .jsonl objects and the languages to read from a translation memory. Every line of
+    pairs. `languages` are the keys in .jsonl files, and the languages to read from a translation memory. Every line of
     text files is a pair, even a blank line. From documents, only translated texts are read; line breaks in these
     texts become spaces. A byte order mark at the start of a file is ignored.
 
-    With `lenient`, text that is not UTF-8 (see `encoding_errors`) is read, too, except from XML and parallel documents.
-    One of two text files may then be up to 20 lines shorter than the other; the missing lines are read as empty.
+    With `lenient`, bytes that are not UTF-8 are accepted (see `encoding_errors`), except in XML and parallel documents.
+    Also, one of two text files may be up to 20 lines shorter than the other; its missing lines are read as empty.
     Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
@@ -74,7 +74,7 @@ def read_pairs(
         read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))
         return _pairs(files[0], read_parallel(*files), join_lines=True)
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
-        raise UserError("Only one side can come from standard input. Give the other side as a file.")
+        raise UserError("Source and target can't both come from standard input. Name a file for one of them.")
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
     if files and all(suffixes(file)[0] in combinable_suffixes() for file in files):

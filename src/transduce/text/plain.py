@@ -140,9 +140,9 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Returns whether every line ends in a carriage return, and an iterator over all blocks.
+    """Returns whether all lines end in a carriage return (CR), and an iterator over all blocks.
 
-    If all lines of the first block end in CR, the rest is read in advance: a file is read twice, a pipe is stored.
+    If all lines of the first block end in CR, all blocks are checked first: a file is read twice, a pipe is stored.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):

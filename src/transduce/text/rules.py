@@ -1,6 +1,6 @@
 """The cleaning rules: the names of all rules, and the checks that apply to every corpus.
 
-`preparation` finds repetitions in the whole corpus. `wings/rules` applies the other rules in OTHERS.
+Repetitions need the whole corpus, so `preparation` finds them. `wings/rules` checks all other optional rules.
 """
 
 import difflib
@@ -58,7 +58,7 @@ class Rules(NamedTuple):
 
     A pair breaks `max_ratio` if the longer side exceeds max_ratio times the shorter side by more than 10 characters.
     White space at both ends does not count; 0 means no limit. `deduplicate` keeps only the first of equal pairs.
-    `others` names rules from OTHERS. LANGUAGE_RULES need both `languages`; IN_TEST_SET needs `test` files.
+    `others` names rules from OTHERS. LANGUAGE_RULES need the codes in `languages`; IN_TEST_SET needs the `test` files.
     """
 
     max_ratio: float
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, as bits; `shifts` is the result of `find_shifts` for the batch, if known."""
+        """The rules that each pair breaks, with one bit for each rule; `shifts` may pass a result of `find_shifts`."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)

@@ -7,7 +7,7 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The mark that stands before the word with this index and before the word's tag: "0)" to "31)", then "0)" again.
+    """The mark before a word in the source and before its tag in the target: "0)" to "31)", then "0)" again.
 
     No other symbol of a tree has this form. Without marks, a model would have to count the words.
     """

@@ -1,7 +1,7 @@
 """Plans batches, as a pure function of sentence lengths, budget, seed, epoch and block.
 
-Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. Cells, the positions
-of a padded batch, include EOS: a batch of n sentences has n * (longest + 1) cells on each side.
+Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. Cells are the positions
+of a padded batch. With EOS, a batch of n sentences has n * (longest + 1) cells on each side.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding in the cells of batches, each given as its source and target lengths; 0 without cells."""
+    """The share of cells that are padding, or 0 without batches; a batch is (source lengths, target lengths)."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -51,7 +51,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
     The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
-    is the difference of the lengths. It ascends for even and descends for odd first keys, or the reverse, at random.
+    is the difference of the lengths. Even first keys sort it in one direction, odd first keys in the other.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
@@ -60,7 +60,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
-    """Cut `order` into batches as large as the budget allows; `longer` counts the cells of each longer side."""
+    """Cut `order` into batches as large as the budget allows; `longer` holds each longer side's length, with EOS."""
     batches, start = [], 0
     while start < len(order):
         most = budget // longer[start]  # sentences fit, if none of them is longer than the first

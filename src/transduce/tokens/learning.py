@@ -74,7 +74,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
 
 
 def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
-    """At most MAX_LEARNING_SENTENCES texts, evenly spaced on each side, in pieces of up to MAX_LINE_CHARACTERS."""
+    """Up to MAX_LEARNING_SENTENCES texts, evenly spaced, and cut into lines of at most MAX_LINE_CHARACTERS."""
     for texts in sides:
         stride = -(-len(texts) * len(sides) // MAX_LEARNING_SENTENCES) or 1
         for text in islice(texts, 0, None, stride):

@@ -2,7 +2,7 @@
 
 An epoch is divided into blocks. A block is divided into batches only when training reaches it. Therefore neither the
 time before the first update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is
-one block. Larger epochs have equal blocks, redrawn every epoch. Blocks consist of runs of neighbouring pairs.
+one block. Each larger epoch is divided at random into equal blocks, which consist of runs of neighbouring pairs.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively; a weight is how often an epoch contains its store's pairs."""
+    """The pairs of all stores, numbered consecutively; a store's weight is how often an epoch contains its pairs."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -67,7 +67,7 @@ class Mixture:
         return source, target
 
     def longest(self) -> tuple[int, int]:
-        """The first pair with the longest side, and the number of tokens of that side, without EOS."""
+        """The index of the pair with the longest sentence, and that sentence's number of tokens, without EOS."""
         pair, tokens = 0, -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, len(store), SLICE_PAIRS):
@@ -93,7 +93,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block: an equal and random share of the epoch's runs of neighbouring pairs."""
+        """The pairs of a block: an equal share of the epoch's runs of neighbouring pairs, drawn at random."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -104,7 +104,7 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The runs of a store in an epoch: their first pairs and sizes. With a single block, each run is one pair."""
+        """The first pairs and sizes of a store's runs in an epoch; each run is one pair if the epoch is one block."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)

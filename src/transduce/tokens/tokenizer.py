@@ -39,9 +39,9 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
     ) -> Self:
-        """Learn vocabularies of `vocab_size` pieces, or fewer if the texts don't provide as many (see `source_size`).
+        """Learn vocabularies of at most `vocab_size` pieces; `source_size` and `target_size` are their actual sizes.
 
-        If `symbols` is true, the targets are linearised trees, and each of their words becomes a piece. The
+        If `symbols` is true, the targets are linearised trees, and each symbol of the trees becomes a piece. The
         characters in `placeholder_tokens` are always separate pieces. The texts are iterated over several times; the
         same texts give identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
         """
@@ -108,12 +108,12 @@ class Tokenizer:
         )
 
     def target_symbols(self) -> dict[int, str]:
-        """The words of a target vocabulary that was learnt with `symbols`, by id; empty for other vocabularies."""
+        """The symbols of trees, by id, if the target vocabulary was learnt with `symbols`; else an empty dictionary."""
         return {} if self.is_imported or self.has_placeholder_tokens else self.target.symbols()
 
     @property
     def has_placeholder_tokens(self) -> bool:
-        """Whether the characters that stand for placeholders are pieces on both sides."""
+        """Whether both vocabularies have pieces for the characters that stand for placeholders."""
         return all(side.has_placeholder_tokens for side in (self.source, self.target))
 
     @property
@@ -138,7 +138,7 @@ class Tokenizer:
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
-    """Open the vocabulary in a file; `listed` holds the pieces by id if the vocabulary was imported."""
+    """Open a vocabulary file; for an imported vocabulary, `listed` holds its pieces in the order of their ids."""
     try:
         model = file.read_bytes()
         return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)
@@ -149,7 +149,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
-    """The lists of pieces of an imported vocabulary, or [None] without a file; raises UserError for a damaged file."""
+    """The lists of pieces of an imported vocabulary, or [None] without the file; raises UserError if it is damaged."""
     try:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:

@@ -88,7 +88,7 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of one side or both; raises ValueError for a damaged model and for unexpected special ids."""
+    """The vocabulary of one side or both; raises ValueError for a damaged model or unexpected ids of special pieces."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
@@ -178,7 +178,7 @@ class Vocabulary:
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:
-        """The words that `learn_symbols` turned into pieces, by id; all byte pieces have higher ids."""
+        """The symbols that `learn_symbols` turned into pieces, by id; their ids are lower than those of byte pieces."""
         symbols = dict[int, str]()
         for token in range(UNK + 1, self.size):
             if self.processor.is_byte(token):

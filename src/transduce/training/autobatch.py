@@ -38,8 +38,8 @@ class Trial(NamedTuple):
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """Choose train.accumulate, unless it is set, so that the largest micro-batch fits, and time a few updates.
 
-    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. A
-    sharded model may be too large for one process. Therefore it is not run, and its micro-batches are as small as on a
+    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. The
+    trial skips sharded models, which may need the memory of several processes; their micro-batches are as small as on a
     CPU. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
@@ -105,7 +105,7 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
 
 
 def _seconds(learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """The mean seconds that this rank computes for an update, measured over a few updates after a warm-up."""
+    """The mean seconds per update on this rank, measured over a few updates after one for warm-up."""
     times: list[float] = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // MAX_TIMED_UPDATES)][:MAX_TIMED_UPDATES]]:
         began = time.perf_counter()

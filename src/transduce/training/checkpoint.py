@@ -75,7 +75,7 @@ def regular(folder: Path, save_every: int) -> list[Path]:
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all checkpoints except the best one and the `keep_last` newest of those that `regular` returns."""
+    """Delete old checkpoints; keeps the best one and the last `keep_last` of those that `regular` returns."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:

@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for this process; if `wanted` is 0, the maximum. Processes share the cores."""
+        """The number of CPU threads for this process; for `wanted` = 0, the maximum. Processes share the cores."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -146,7 +146,7 @@ def check_single_process(command: str) -> None:
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; if `sparse`, some weights get no gradients."""
+    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; `sparse` allows weights without gradients."""
     if ranks.world == 1:
         return model
     if shard:
@@ -200,7 +200,7 @@ def full_tensor(value: Tensor) -> Tensor:
 
 
 def shard_like(value: Tensor, like: Tensor) -> Tensor:
-    """This rank's shard of a full tensor if `like` is sharded, else the full tensor."""
+    """This rank's shard of the full tensor `value` if `like` is sharded, else `value` itself."""
     if not hasattr(like, "placements"):
         return value
     from torch.distributed.tensor import DTensor, distribute_tensor

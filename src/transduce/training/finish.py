@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
 def choose(training: Training) -> Candidate:
     """The average of the last checkpoints or the last checkpoint alone, whichever has the lower validation perplexity.
 
-    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint replaces the average.
+    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint competes with the last.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:

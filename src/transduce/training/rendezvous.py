@@ -35,7 +35,7 @@ FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """The number in an environment variable, or `default` if the variable is unset; raises UserError for other text."""
+    """The number in an environment variable, or `default` if it is unset; raises UserError if it is not a number."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
@@ -125,7 +125,7 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
 
 
 class FailureDetector:
-    """Heartbeats between rank 0 and every other rank. A message is empty, or states the reason to end."""
+    """Heartbeats between rank 0 and every other rank. A heartbeat's message is empty, or says why all ranks end."""
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
         """Start the heartbeats (collective call); `names` are the names of all ranks, for messages."""

@@ -51,7 +51,7 @@ class Continued(NamedTuple):
 
 
 def continued(settings: Settings, out: Path) -> Continued:
-    """The training in `out` with the options that the user changed; raises UserError for options that are fixed."""
+    """The training in `out`, with the options that the user changed; raises UserError for options that can't change."""
     old = model_folder.read_config(out)
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user names other text than the training has; `open_data` checks moved corpora."""
+    """Raise UserError if corpus, validation text or languages differ from `was`; `open_data` checks a moved corpus."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -149,7 +149,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """The value of the option `name`, which TEXT lists; file names become absolute paths."""
+    """The value of an option in TEXT, with absolute paths, for comparisons."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -168,7 +168,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
+        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name this training's corpus.")
     return prepared
 
 

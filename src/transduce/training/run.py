@@ -55,10 +55,10 @@ def train(
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
-    `options` maps dotted names to values, or is a `Settings`; defaults of other options may depend on the corpus.
+    `options` is a `Settings`, or maps dotted names to values. Some defaults of other options depend on the corpus.
     `init` is a model folder to continue from; its tokenizer and shape are kept. If `keep_optimizer` is true, training
     starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update and
-    returns True to save and stop. `fit` is called at the first start with the measured seconds per update; it returns
+    returns True to save and stop. At the first start, `fit` is called with the measured seconds per update, and returns
     values for options that the user did not set. Raises UserError for invalid options, files or folders.
     """
     keep_memory()
@@ -139,7 +139,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training, or None if the user raised its limit; raises UserError for other changes."""
+    """The result, or None if the user raised the limit that ended the training; raises UserError for other changes."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))
@@ -158,7 +158,7 @@ def read_test(config: RunConfig) -> list[Pair]:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "A parser can't be scored while it trains. Leave out the test files, and use `transduce evaluate` later.",
+            "A parser can't be scored while it trains. Use `transduce evaluate` later, and leave out the test files.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

@@ -83,7 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove the files of a killed first start, but no prepared corpus; raises UserError for other files in `out`."""
+    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for any other file."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
@@ -111,7 +111,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size, an upper limit, is below `size`, the size of the existing vocabulary."""
+    """Raise UserError if data.vocab_size is smaller than the existing vocabulary, which has `size` tokens."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
@@ -135,7 +135,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
 
 
 def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer | None) -> Prepared:
-    """Return the prepared corpus; raises UserError if an option or the tokenizer contradicts the corpus."""
+    """Return the prepared corpus; raises UserError if it was prepared with other options or another vocabulary."""
     facts, folder, config = prepared.facts, prepared.folder, settings.config()
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():

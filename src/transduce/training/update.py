@@ -66,10 +66,10 @@ def update(
 ) -> Outcome:
     """Make an update from several micro-batches as if they were one batch.
 
-    With several ranks, `batches` are the micro-batches of this rank, and `slots` hold the indices of `batches` in the
-    update. `total` is the number of target tokens in the micro-batches of all ranks; the summed loss is divided by
-    `total`. Dropout depends only on the seed, the step and the index of the micro-batch. Therefore an update is the
-    same after a restart and on any number of ranks.
+    With several ranks, `batches` are the micro-batches of this rank, and `slots` hold their indices in the update. The
+    summed loss is divided by `total`, the number of target tokens in the micro-batches of all ranks. Dropout depends
+    only on the seed, the step and the index of the micro-batch. Therefore an update is the same after a restart and on
+    any number of ranks.
     """
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
@@ -198,8 +198,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def balance_loss(routings: list[Routing]) -> Tensor:
     """A loss for uneven use of experts; 1 if all experts get equally many tokens (Fedus et al., 2022, equation 4).
 
-    The loss of a layer with e experts is e * the sum over experts of (share of the tokens) * (mean probability). The
-    result is the mean over layers. Padding counts as tokens.
+    For a layer with e experts, the loss is e * sum(share of tokens * mean probability), summed over the experts. The
+    result is the mean over layers. Padding tokens count, too.
     """
     losses = []
     for probabilities, chosen in routings:

@@ -45,7 +45,7 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     """The reason why a format does not support a folder's model and tokenizer; None if the format supports them."""
     if config.data.symbols and makes_trees(folder):
-        return Refusal("the model is a parser, which needs a search of its own")
+        return Refusal("the model is a parser, which needs a search for well-formed trees")
     if refusal := refuse_config(form, config):
         return refusal
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
@@ -59,7 +59,7 @@ def formats(folder: Path, config: RunConfig) -> list[Format]:
 
 
 def makes_trees(folder: Path) -> bool:
-    """Whether the model of a folder is a parser; false for a damaged vocabulary, which other checks report."""
+    """Whether the model of a folder is a parser; false if the vocabulary is damaged, which other checks report."""
     from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
 
     try:
@@ -69,7 +69,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; the default of d_k and d_v, d_model / num_heads, is returned as 0."""
+    """The value of an option; 0 if d_k or d_v has its default value, d_model / num_heads."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     usual = config.model.d_model / config.model.num_heads

@@ -1,7 +1,7 @@
 """The engine int8: our own search on a CPU, with linear layers in 8 bits, for all model families.
 
 Weights are rounded once, with a scale for each output channel. Activations are rounded during the search, with a scale
-for each row, so a row's result does not depend on the other rows of its batch. Sums are exact, since they have 32 bits.
+for each row, so a row's result does not depend on the other rows of its batch. Sums are exact 32-bit integers.
 """
 
 import time
@@ -54,7 +54,7 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Open our own search with 8-bit matrix products, if the device is a CPU where these beat 32-bit products."""
+    """Open our own search with 8-bit matrix products, on a CPU where they are faster than 32-bit products."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():

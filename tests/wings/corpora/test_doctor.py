@@ -606,7 +606,7 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
 def test_two_files_that_are_no_lines_of_text_are_not_written_as_such(suffix):
-    with pytest.raises(UserError, match="output name that ends in"):
+    with pytest.raises(UserError, match="Name one output that ends in"):
         check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
 
 

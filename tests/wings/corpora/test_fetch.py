@@ -697,7 +697,7 @@ def test_a_collection(
         ("toys:Books:en-cs", "is not a catalogue"),
         ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
         ("toys:en-de", "doesn't name a corpus and its languages"),
-        ("toys:../evil:en-de", "names no valid corpus"),
+        ("toys:../evil:en-de", "names no corpus of the collection"),
         ("toys:Books:en", "not a pair of languages"),
     ):
         assert reason in refused(capsys, "fetch", name, "--out", tmp_path / "no", "--table", file)
@@ -709,7 +709,7 @@ def test_a_collection(
 def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
     for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
-        assert "In the table, toy takes" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
+        assert "In the table, toy uses" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
 
 def test_what_rows_differ_in_cannot_be_given():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
-        with pytest.raises(UserError, match=f"The value of {name} depends on the row"):
+        with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.experiments({name: 1})
 
 

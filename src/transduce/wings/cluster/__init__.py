@@ -1,1 +1,1 @@
-"""Sharded preparation of a corpus or translation of a file, by several processes or machines, or on Ray."""
+"""Prepares a corpus or translates a file in shards, by several processes or machines, or on Ray."""

@@ -53,7 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or all shards on Ray; if `vocab_size` is 0, the corpus size determines it."""
+    """Prepare one shard of a corpus, or all shards on Ray."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address

@@ -42,10 +42,10 @@ def prepare_on_ray(
     address: str = "",
     workers: int | None = None,
 ) -> Prepared:
-    """Prepare a corpus on Ray in the new folder `out`; only the recorded time differs from the files of `prepare`.
+    """Prepare a corpus on Ray; the files in the new folder `out` equal those of `prepare`, except the recorded time.
 
     `address` is a cluster's address, or "" for this machine. Raises UserError if the preparation fails, Ray is not
-    installed, or the shards' folder belongs to another call.
+    installed, or existing shards were prepared with other settings.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -63,7 +63,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Process the missing shards of a round; raises UserError if `do` raises it or a shard fails in every attempt."""
+    """Process the shards that a round still lacks; raises UserError if a shard can't be processed."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -76,7 +76,7 @@ def translate_on_ray(
     """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
     `address` is a cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
-    Raises UserError if the translation fails, Ray is not installed, or the shards' folder belongs to another call.
+    Raises UserError if the translation fails, Ray is not installed, or existing shards have other settings.
     """
     folder = _shards_of(output)
     check_input(input)

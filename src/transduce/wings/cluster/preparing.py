@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read the plan of a sharded preparation, or write it if it is missing; raises UserError for a different plan.
+    """Read the plan of a sharded preparation, or write a new one; raises UserError if the plan has other settings.
 
-    A `vocab_size` of 0 means automatic. Shards begin at multiples of `unit`, since rules check whole chunks.
+    If `vocab_size` is 0, the number of pairs determines it. Each shard begins at a multiple of `unit` pairs.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)

@@ -37,7 +37,7 @@ class Pool(NamedTuple):
 
 
 def read_address(on: str) -> str:
-    """The Ray address of `--on ray` or `--on ray://HOST:PORT` ("": this machine); raises UserError for other values."""
+    """Parse the value of `--on`: returns the Ray address, or "" for this machine; raises UserError for other values."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
@@ -74,10 +74,10 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 
 
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
-    """Call `do` once per task in a Ray worker; yields each shard when its task is done.
+    """Call `do` for each task in a Ray worker; yields the shard of each finished task.
 
-    If a worker dies, another worker repeats its shard, up to SHARD_ATTEMPTS attempts. Raises UserError immediately if a
-    task raises it, and at the end if a shard failed in every attempt. `things` ("lines" or "pairs") is for messages.
+    If a worker dies, another worker repeats its shard, up to SHARD_ATTEMPTS attempts. A UserError of a task is raised
+    at once; a shard that fails in every attempt raises UserError at the end. `things` is "lines" or "pairs".
     """
     import ray
 
@@ -119,7 +119,7 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
 
 
 def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """Call `do` in a worker, in the folder `home`; returns the message of a UserError, or "" on success."""
+    """In a worker, enter the folder `home` and call `do`; returns the message of a UserError, or "" on success."""
     try:
         check_version(plan)
         _enter(home)
@@ -174,5 +174,5 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
 
 
 def _short_folder() -> str | None:
-    """A parent for Ray's temporary folder, with a short path, since the length of socket paths is limited."""
+    """The parent of Ray's temporary folder, or None for the default; Ray's sockets need a short path."""
     return None if len(tempfile.gettempdir()) < 30 else "/tmp"

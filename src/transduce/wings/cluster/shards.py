@@ -1,4 +1,4 @@
-"""Shards are contiguous parts of the input of one call; a folder holds their results.
+"""Splits the input of a command into shards: contiguous parts whose results are stored in one folder.
 
 folder/   plan.json      settings of the call, number of shards and input files; written by the first shard
           …              the results of complete shards
@@ -171,7 +171,7 @@ def check_version(plan: Plan) -> None:
 
 
 def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
-    """If shards are missing, raise UserError with their numbers; `what` follows "shards" in the message."""
+    """If shards are missing, raise UserError with their numbers; `what` names the round in the message."""
     if missing:
         named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(
@@ -181,7 +181,7 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
 
 
 def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
-    """Yield each difference between a plan's call and another call, as a clause that continues a sentence."""
+    """Yield a phrase for each difference between a plan and a new call, to be inserted into an error message."""
     if plan.kind != kind:
         yield f" of transduce {plan.kind}"
     if plan.shards != shards:

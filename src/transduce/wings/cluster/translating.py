@@ -1,7 +1,7 @@
 """Translates a file in shards, with one output file for each shard, and merges these files.
 
     folder/   00003-of-00016.txt    translations of the shard's lines; .jsonl instead of .txt for JSON output
-              00003-of-00016.json   record: lines, digest, flags; written before the other file gets its final name
+              00003-of-00016.json   record: lines, digest, flags; complete before the .txt or .jsonl file appears
 
 A shard is complete when its two files exist and match. `cat folder/*.txt` prints the whole translation.
 """
@@ -116,7 +116,7 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError unless the input is a regular file, which the process of each shard can read again."""
+    """Raise UserError unless the input is a regular file, since the process of every shard reads it."""
     if input in STANDARD_INPUT:
         raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
     if not Path(input).is_file():
@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read the plan of a sharded translation, or write it if it is missing; raises UserError for a different plan."""
+    """Read the plan of a sharded translation, or write a new one; raises UserError if the plan has other settings."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """`Plan.unit` in lines: 1 for a short file, else CHUNK_LINES, so that batches equal those of one process."""
+    """The `Plan.unit` of a file: CHUNK_LINES, to get the same batches as one process, or 1 if the file is short."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 

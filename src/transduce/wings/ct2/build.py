@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build and open an engine, temporary if the cache is read-only; raises UserError or OSError on failure."""
+    """Build an engine (in a temporary folder if the cache is read-only), and open it; raises UserError or OSError."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
@@ -65,7 +65,7 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine, or use one from another process; returns its compute type, or "" if no type is accurate."""
+    """Build an engine unless another process builds it first; returns its compute type ("" if no type is accurate)."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:
@@ -77,7 +77,7 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write the first engine that is accurate enough, and the result of its check, to the folder `out`."""
+    """Write to `out` the engine of the first compute type that is accurate enough, and the result of its check."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])
@@ -128,7 +128,7 @@ def _sentences(translator: Translator, texts: list[str]) -> Sentences:
 
 
 def compare(own: Translator, sentences: Sentences, expected: NBestLists, found: NBestLists) -> Check:
-    """Compare another engine's best hypotheses (`found`) with our own search's (`expected`), by our model's scores."""
+    """Compare the best hypotheses of our own search (`expected`) and of an engine (`found`) by our model's scores."""
     scores, rows = [], []
     for n_best_lists in (expected, found):
         tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in n_best_lists]

@@ -1,4 +1,4 @@
-"""The engine ctranslate2 runs Transformers on a CPU, several times as fast as our own search (extra `fast`).
+"""An engine for Transformers on a CPU: CTranslate2, several times as fast as our own search (extra `fast`).
 
 An engine is built at its first use (see `build.py`), cached, and then opened from the cache without torch:
 
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Source tokens per request: few, so that all threads have work, but more for wide models."""
+        """Source tokens per request: few, so that there are enough requests for all threads; more for wide models."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search the requests; CTranslate2 ends each search by its own rule, but the ranking is by our score."""
+        """Search the requests; CTranslate2 decides when a search ends, but we rank its hypotheses by our own score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -163,9 +163,9 @@ class CTranslate2Engine:
         return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """Wait for the results of a request, and search a sentence again if a hypothesis reaches its length limit.
+        """Wait for a request's results; search a sentence again if one of its hypotheses reaches its length limit.
 
-        The first search uses the largest limit of all sentences, so longer hypotheses may have displaced shorter ones.
+        The first search applies the largest limit to all sentences, so overlong hypotheses may displace shorter ones.
         """
         results, largest = [job.result() for job in jobs], max(request.limits)
         reached: dict[int, list[int]] = {}
@@ -206,7 +206,7 @@ class CTranslate2Engine:
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute attention by forced decoding, since beam search returns a wrong first row (CTranslate2 4.8)."""
+        """Compute attention by forced decoding, since its first row is wrong after beam search (CTranslate2 4.8)."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             _pieces(targets),

@@ -76,7 +76,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The options in PACE, scaled to the number of updates of `seconds` each that fit into TRAINING_SECONDS."""
+    """The options in PACE, scaled to as many updates as fit into TRAINING_SECONDS; one update takes `seconds`."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
@@ -105,7 +105,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """The purpose and text of each command to try next; the commands work even if transduce is not on the PATH."""
+    """What to try next, as pairs of a purpose and a command; the commands also work if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."

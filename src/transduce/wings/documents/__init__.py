@@ -1,1 +1,1 @@
-"""Document formats: files with slots for translations, and parallel text from documents."""
+"""Document formats: translates the texts in files of these formats, and reads parallel text from such files."""

@@ -45,7 +45,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """A file and its slots, in file order; attribute slots follow the slot whose text contains the attributes."""
+    """A file and its slots in file order; the slots of a tag's attributes follow the slot whose text has the tag."""
 
     name: str
     content: str
@@ -95,7 +95,7 @@ class Document:
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """The slots of attributes inside other slots: containing slot's index -> span of the tag -> slot indices."""
+        """For each slot (by index) and each tag in its text (by span): the indices of the slots of its attributes."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -138,7 +138,7 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """The text of a file, and its codec; a byte order mark overrides `declared`, and UTF-8 is the default.
+    """Decode a file; returns its text and its codec: by the byte order mark, else `declared`, else UTF-8.
 
     Encoding the text reproduces the file. Raises UserError with the line and value of an undecodable byte.
     """

@@ -1,4 +1,4 @@
-"""HTML pages and fragments: the texts of blocks, with inline elements, and attributes that readers see or hear."""
+"""HTML pages and fragments: the texts of blocks with their inline elements, and attributes such as alt and title."""
 
 import codecs
 import re
@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; for ISO-8859-1 and ASCII, Windows-1252 if it can decode the page, as in browsers."""
+    """The declared encoding; ISO-8859-1 and ASCII become Windows-1252 if this can decode the page, as in browsers."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slots of a run's text and of its attributes; `number` is the index of the first slot."""
+    """The slots of a run: its text, if any, and its tags' attributes; `number` is the index of the first slot."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute value, and quote it unless `quote`, the preceding character, is a quotation mark."""
+    """Escape an attribute value; add quotation marks unless `quote`, the character before the value, is one."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

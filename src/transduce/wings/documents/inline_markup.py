@@ -74,7 +74,7 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _protected(piece: Piece, raw: str) -> Event:
-    """The event of a protected element: "open" or "close" for half of a pair, "word" if short, otherwise "point"."""
+    """The event of a protected element: "open" for <bpt>, "close" for <ept>, else "word" if short, else "point"."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")

@@ -54,7 +54,7 @@ def _shape(slot: Slot) -> tuple[str, bool]:
 
 
 def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
-    """Group the cues of both languages into the smallest groups such that no two groups overlap in time."""
+    """Group the cues of both languages, in groups as small as possible: cues that overlap in time share a group."""
     i = j = 0
     while i < len(sources) or j < len(targets):
         source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
@@ -71,7 +71,7 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
 
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether a cue overlaps in time with the last cue or the latest-ending cue in `others`."""
+    """Whether a cue overlaps in time with the last cue in `others`, or with the cue in `others` that ends last."""
     candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
     return any(
         _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)

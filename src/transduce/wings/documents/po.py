@@ -143,7 +143,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
-    """Add an empty string for a keyword to the message; raises UserError if the message repeats the keyword."""
+    """Add an empty string to a message, under the keyword of the line; raises UserError if the keyword is repeated."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """The pair of a message; a plural message gives two: its singular form, and its last plural form."""
+    """Yield a message's pair; for a message with plural forms, yield its singular form and its last plural form."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line

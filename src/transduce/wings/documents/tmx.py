@@ -123,9 +123,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """The unit's codes nearest to the wanted languages, each code used once; None if a wanted language is missing.
+    """Choose a different code of the unit for each wanted language; returns None if a wanted language is missing.
 
-    Among equally near codes, the code of the unit's original language is preferred, otherwise the first code.
+    The smallest `language_distance` is preferred, then the code of the unit's original language, then the first code.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -203,7 +203,7 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """The slot of a new variant after the source variant; element and attribute names are copied from the source."""
+    """The slot for a new <tuv> after the source's <tuv>; the names of elements and attributes are the source's."""
     end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"

@@ -99,7 +99,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text and kind of a source. In a source of several lines, white space counts only with xml:space="preserve".
+    """The text of a source, and its kind: blanks collapse in a text of several lines without xml:space="preserve".
 
     A CDATA section with tags or entities is read as HTML, and any other CDATA section as plain text.
     """

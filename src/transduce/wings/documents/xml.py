@@ -53,7 +53,7 @@ class Unit(NamedTuple):
         return self.content[element.begin + len(self._tag(element)) : element.last].decode()
 
     def character(self, byte: int) -> int:
-        """The index in the file of the character at a byte offset in the unit."""
+        """Convert a byte offset in the unit to the index of a character in the file."""
         return self.begin + len(self.content[:byte].decode())
 
     def end(self, element: Element) -> int:
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """Begin, end and content of the replacement that fills an element with text; `<a/>` becomes `<a>text</a>`."""
+        """The edit that gives an element a new text: begin, end, replacement; `<a/>` becomes `<a>text</a>`."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"

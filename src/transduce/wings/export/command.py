@@ -13,10 +13,10 @@ NOT_COMPARED = "Not compared with the original, since transformers is missing: p
 
 
 def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
-    """Convert a model to another program's format, and compare the translations of the model and its export.
+    """Convert a model to another program's format, and compare how model and export translate the held-out text.
 
-    The model and its export translate the held-out text. In float32 the tokens must be the same, except for ties. With
-    other number types BLEU may fall by at most 0.3, and not significantly. If the comparison fails, nothing is written.
+    In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. With other
+    number types, BLEU may fall by at most 0.3, but not significantly. If the comparison fails, nothing is written.
 
     Args:
         model: A model folder.
@@ -47,8 +47,8 @@ def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: T
     Args:
         folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.
         out: The model folder to write.
-        source: Language code of the source; by default as named in FOLDER.
-        target: Language code of the target; by default as named in FOLDER.
+        source: Language code of the source; by default the code in FOLDER.
+        target: Language code of the target; by default the code in FOLDER.
         valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
             sentences if the model translates from German, otherwise short English sentences.
     """

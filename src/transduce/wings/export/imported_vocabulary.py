@@ -45,13 +45,13 @@ class ImportedVocabulary(Vocabulary):
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """The span of each id's piece in the joined pieces, which lack the characters that encoding has lost."""
+        """Each id's span in the text that the pieces form; this text lacks the characters that encoding has lost."""
         surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """The span of each id's piece in `text`, the text that was encoded; correct if encoding has lost nothing."""
+        """Each id's span in `text`, the text before encoding; the spans are correct if encoding has lost nothing."""
         return [(min(begin, len(text)), min(end, len(text))) for begin, end in self.spans(ids)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -65,6 +65,6 @@ def is_code(piece: str) -> bool:
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """Split a text into its leading language code (an empty list without a code in `pieces`) and the rest."""
+    """Split a text into its leading language code and the rest; no code (an empty list) unless it is in `pieces`."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

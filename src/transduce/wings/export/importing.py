@@ -30,8 +30,8 @@ class Imported(NamedTuple):
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
     """Convert the Marian model in `folder` to the new model folder `out`, unless the two models translate differently.
 
-    An empty language code is looked up in the folder. If `pairs` is empty, the models are compared on short English
-    or German sentences. Raises UserError if the model can't be read or imported or if translations differ.
+    If a language code is empty, the code in the folder is used. If `pairs` is empty, the models are compared on short
+    English or German sentences. Raises UserError if the model can't be read or imported or if translations differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)

@@ -51,7 +51,7 @@ class Marian(NamedTuple):
 
 
 def read(folder: Path, source: str, target: str) -> Marian:
-    """Read a Marian model from a folder; an empty language code is looked up in tokenizer_config.json.
+    """Read a Marian model from a folder; instead of an empty language code, use the one in tokenizer_config.json.
 
     Raises UserError if a file is missing or damaged or if the model is not supported.
     """

@@ -77,9 +77,9 @@ class Parity(NamedTuple):
 def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
     """Compare an export with its model; raises UserError if the translations of the export differ too much.
 
-    If `exact` (float32), the share of sentences with identical tokens must be at least MIN_IDENTICAL. In every other
-    sentence, the first two tokens that differ must be equally probable, within MAX_TIE_NATS. If not `exact`, BLEU may
-    fall by at most MAX_BLEU_LOSS, and the loss must not be statistically significant.
+    If `exact` (float32), at least the share MIN_IDENTICAL of the sentences must have identical tokens. In the others,
+    the first two tokens that differ must be equally probable, within MAX_TIE_NATS. If not `exact`, BLEU may fall by at
+    most MAX_BLEU_LOSS, and the fall must not be statistically significant.
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
@@ -130,13 +130,13 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:
-    """Whether tokens and texts are equal, apart from line breaks and outer spaces; our texts have neither."""
+    """Whether tokens and texts are equal, except for line breaks and outer spaces, which our texts never have."""
     cut = CUT in ours.flags  # then the other text may be longer
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
 def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
-    """Whether the first two tokens that differ are equally probable; False if no tokens differ or a piece has no id."""
+    """Whether ours and theirs first differ in equally probable tokens; False if they are equal or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False

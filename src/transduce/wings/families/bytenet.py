@@ -47,9 +47,9 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """The ByteNet model. Its memory is the stretched source (b, u, d_model), zero after the end of each sentence.
+    """The ByteNet model. `encode` returns the stretched source (b, u, d_model), with zeros after each sentence.
 
-    Its state is the next position (r,) and, for each decoder block, the last `span` inputs of the convolution.
+    The decoding state is the next position (r,) and, for each decoder block, the last `span` inputs of its convolution.
     """
 
     def __init__(self, config: ModelConfig):

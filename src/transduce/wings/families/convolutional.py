@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """The ConvS2S model. Its state is the next position (r,) and the decoder layers' last inputs (r, kernel - 1, c)."""
+    """The ConvS2S model. Decoding state: next position (r,) and each decoder layer's last inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

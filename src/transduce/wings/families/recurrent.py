@@ -22,10 +22,10 @@ Hidden = tuple[Tensor, ...]  # tensors (r, d_model): an LSTM's output and cell s
 
 
 class Gates(nn.RNNBase):
-    """A recurrent layer of PyTorch that draws its initial weights gate by gate."""
+    """A recurrent layer of PyTorch with separate initialisation of each gate."""
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Draw each gate by Xavier's initialisation; an LSTM's forget biases are 1 (Jozefowicz et al., 2015)."""
+        """Initialise each gate by Xavier's method; an LSTM's forget biases are 1 (Jozefowicz et al., 2015)."""
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 for gate in weight.detach().split(self.hidden_size):
@@ -48,7 +48,7 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence; computes in float32 on CUDA, and on CPUs if autocast would fail."""
+    """Apply `rnn` to a tensor or packed sequence, in float32 on CUDA and on CPUs where autocast would fail."""
     if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
@@ -96,9 +96,9 @@ class SourceAttention(nn.Module):
 class Recurrent(Seq2Seq):
     """Recurrent encoder-decoder: the first encoder layer is bidirectional, and residual connections begin at layer 3.
 
-    The first decoder layer reads the last token and the last context (input feeding). The layer's output is the query
-    for the next context, as in Luong et al. and later versions of GNMT. The higher layers read this next context.
-    In Bahdanau et al., the query is the state before reading the token. Embeddings and output share weights.
+    The first decoder layer reads the last token and the last context (input feeding). Its output is the query for the
+    new context, as in Luong et al. and later versions of GNMT. The higher layers read the new context. In Bahdanau et
+    al., the query is the first layer's state before it reads the token. Embeddings and output share weights.
 
     The decoding state is the hidden state of every decoder layer, and the context (r, w).
     """

@@ -55,7 +55,7 @@ def events(text: str, *, markup: bool) -> Iterator[Event]:
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """Return a function that escapes plain text for `markup`, with the entities that occur in `markup`."""
+    """Return a function that escapes text for markup, including the characters that `markup` writes as entities."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 

@@ -8,7 +8,7 @@ WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 
 
 def without_words(masked: Masked) -> Masked:
-    """Remove placeholders, with the quotes around them, from a masked text; their marks become "point" marks."""
+    """Remove placeholders, and the quotes around them, from a masked text; "point" marks record the removed text."""
     removals: list[Mark] = []  # points that still have the beginning and end of the removed text
     others = [mark for mark in masked.marks if mark.kind != "word"]
     edges = {edge for mark in others for edge in (mark.begin, mark.end)}
@@ -34,7 +34,7 @@ def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
 
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Turn a removal into a "point" mark, and extend it by a blank that would become superfluous."""
+    """Turn a removal into a "point" mark, and remove a blank next to it that the remaining text does not need."""
     begin, end = removal.begin, removal.end
     left, right = text[begin - 1 : begin], text[end : end + 1]
     before = not left.isalnum() and begin not in edges

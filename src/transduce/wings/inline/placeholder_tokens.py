@@ -15,15 +15,15 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace placeholders with tokens, equal placeholders with the same token; leave a text with tokens unchanged."""
+    """Replace placeholders with tokens (equal ones with the same token), unless the text already contains tokens."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     """Replace the placeholders of a text pair with tokens that both texts share; None if a placeholder has no match.
 
-    Equal placeholders match. A placeholder in only one text, such as `:term:`bit`` or `:term:`octet <bit>``, matches
-    the other text's next unmatched placeholder of the same kind, since both may have the same meaning.
+    Equal placeholders match. The others match in order, if they are of the same kind, such as `:term:`bit`` and
+    `:term:`octet <bit>``, which may have the same meaning.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):

@@ -2,7 +2,7 @@
 
 `mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) stay in the text as
 marked words, which only some models copy. For other models, `without_words` removes the placeholders. `placing.py`
-restores all marks in the translation. In markup, unlike plain text, several blanks count as one.
+restores all marks in the translation. In markup, but not in plain text, a run of blanks is collapsed to one blank.
 """
 
 import re
@@ -120,12 +120,12 @@ def in_place(masked: Masked) -> list[Patch]:
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """Undo masking, but leave each run of blanks that masking collapsed as one blank."""
+    """Restore the original text, except for runs of blanks that `mask` collapsed: they remain single blanks."""
     return weave(masked.text, in_place(masked), spell)
 
 
 def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
-    """Merge neighbouring spans if a placeholder extends from the first into the second."""
+    """Merge neighbouring spans if a placeholder is partly in both, because placeholders must not be cut."""
     words = masked.words
     begins = [word.begin for word in words]
     whole: list[Span] = []
@@ -173,7 +173,7 @@ def intact(source: str, translation: str, *, markup: bool) -> bool:
 
 
 class _Opened(NamedTuple):
-    """An open tag: its name, its offset in the original text, and the numbers of parts and marks before the tag."""
+    """An opening tag that isn't closed yet, and the numbers of parts and marks that `_Builder` had before the tag."""
 
     name: str
     begin: int
@@ -246,7 +246,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether a pair of tags is empty or holds only placeholders and punctuation: one mark then replaces the pair."""
+    """Whether one mark can replace a pair of tags: it is empty, or holds only placeholders and punctuation."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -259,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that restore a mark, each with the number of the event that the patch restores."""
+    """The patches that restore a mark, each with the number of its event: two for a pair of tags, otherwise one."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -268,7 +268,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """Reduce the mark of a pair to the tag that `patch` restores; marks of other kinds stay unchanged."""
+    """If `mark` is a pair of tags, return a mark for only the tag that `patch` restores; otherwise return `mark`."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))

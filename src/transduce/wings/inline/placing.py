@@ -50,7 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """Put all marks into a translation with all placeholders (see `copied`), and apply the patches in `without`."""
+    """Restore all marks in a translation that passes `copied`; the patches in `without` remove made-up tokens."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -163,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The wanted span if other pairs leave it free, else the next free word, else an empty span."""
+        """The span `wanted`; if it is empty, the next word in `within`, or an empty span at the end of `within`."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """The end of the preceding source word's translation, or the beginning of the following word's translation."""
+        """Place a mark other than a pair: after the translation of the word before it, or before that of the next."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -212,7 +212,7 @@ class _Placing:
         return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:
-        """The word edge in the translation that is nearest to the relative position of `place` in the source."""
+        """Convert a source offset to the same relative position in the translation, moved to the nearest of `edges`."""
         wanted = place * len(self.target) / max(1, len(self.source))
         return min(edges, key=lambda edge: abs(edge - wanted))
 

@@ -41,7 +41,7 @@ Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
 
 
 class _Part(NamedTuple):
-    """A sentence, or a part of a sentence that is too long."""
+    """A sentence or, if a sentence is too long, a part of it."""
 
     source: str
     tries: list[tuple[Masked, int]]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
@@ -119,9 +119,9 @@ class Plan:
         """Join the sentences' translations into texts; raises ValueError for a wrong number of translations.
 
         If a sentence's best translation lacks a placeholder, the first alternative with all placeholders is used. A
-        text has the mean score and all tokens of its sentences, and up to n_best - 1 different alternatives. The n-th
-        alternative joins the sentences' n-th alternatives, or the last alternative of a sentence with fewer. Links
-        refer to places in the whole texts; markup in which blanks are collapsed has no links.
+        text gets the mean of its sentences' scores, all their tokens, and at most n_best - 1 different alternatives.
+        Its n-th alternative joins the n-th alternatives of its sentences; a sentence with fewer contributes its last.
+        Links refer to places in the whole texts; a markup text whose blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -190,7 +190,7 @@ class Plan:
         return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """A part's translation from the first masked form that keeps all tags and placeholders, else from the last."""
+        """Try a part's masked forms in order until a translation keeps all tags and placeholders, else use the last."""
         # The last try always succeeds unless it was too long: it has no placeholders to lose.
         result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
         for masked, place in part.tries:

@@ -28,10 +28,10 @@ def whole(text: str) -> list[Span]:
 
 
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
-    """Cut a sentence without outer blanks into parts of at most `max_length`, as measured by `lengths`.
+    """Cut a sentence into parts whose length, as measured by `lengths`, is at most `max_length`.
 
-    A part that is too long is cut near its middle: at the end of a clause, else at a blank, else at any character. A
-    part of one character is not cut, even if it is too long.
+    Each cut is near the middle of a part that is too long: at the end of a clause, else at a blank, else at any
+    character. Only a part that is a single character may remain too long.
     """
     parts = [span]
     while True:

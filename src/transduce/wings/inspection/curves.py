@@ -28,9 +28,9 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 
 
 def learning_curve(events: Iterable[Event]) -> str:
-    """Draw training loss, validation loss and, in a second chart, validation BLEU by update, as SVG for an HTML page.
+    """Draw learning curves as SVG for an HTML page: the losses and, in a second chart, the validation BLEU, if any.
 
-    Reads `step` and `nll` from "update" events, and `step`, `perplexity` and any `bleu` from "validation" events.
+    Reads `step` and `nll` from "update" events; `step`, `perplexity` and, if present, `bleu` from "validation" events.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")

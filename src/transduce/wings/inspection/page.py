@@ -37,7 +37,7 @@ def packaged(name: str) -> str:
 
 
 def drawing(picture: Picture) -> str:
-    """The HTML of a picture: its data, and the element in which `drawing.js` draws the data."""
+    """HTML that contains the data of a picture, and the element in which `drawing.js` draws the data."""
     data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
         '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'

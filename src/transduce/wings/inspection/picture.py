@@ -1,4 +1,4 @@
-"""The JSON data of a translated sentence, for `drawing.js`. n = positions, s = keys of the attention."""
+"""The JSON data from which `drawing.js` draws a translated sentence, its attention and its search."""
 
 import json
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round weights (…, s), whose sum is 1, up or down to thousandths, whose sum is 1000; 0 stays 0."""
+    """Round attention weights, which sum to 1 along the last axis, to thousandths that sum to 1000; 0 stays 0."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)
@@ -98,7 +98,7 @@ def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str
 
 
 def _encodings(kind: str, source: list[str], target: list[str], table: Tensor) -> Positions:
-    """Scale a table (n, d_model) of positional encodings to thousandths of its largest absolute value."""
+    """Express positional encodings (positions, d_model) in thousandths of their largest absolute value."""
     largest = table.abs().max().item()
     values = (table.double() * (ONE / largest)).round().long()
     return Positions(kind, source, target, largest, values.tolist())

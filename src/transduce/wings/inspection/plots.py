@@ -35,7 +35,7 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and a head, counted from 1 (0: all), in rows by layer; `mean` replaces them by their mean.
+    """The maps of a layer and a head (from 1; 0: all), a row for each layer; with `mean`, only the mean of these maps.
 
     Raises UserError if the model has no such layer or head.
     """
@@ -52,7 +52,7 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """Draw attention maps, by default all maps, as a picture; the suffix of `path` is .png, .svg or .pdf."""
+    """Draw attention maps (default: all maps) as a picture; the suffix of `path` is .png, .svg or .pdf."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
     alone = rows == columns == 1  # a single map is drawn larger
@@ -72,7 +72,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
             save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
     missing = {chr(int(code)) for each in caught for code in re.findall(r"^Glyph (\d+) ", str(each.message))}
     if missing and path.suffix != ".svg":  # the viewer chooses the font of an .svg
-        log(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes. Use .svg to keep the text.")
+        log(f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes instead. Use an .svg file.")
 
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:

@@ -14,7 +14,7 @@ Fate = Literal["kept", "complete", "pruned", "left"]  # left: incomplete when th
 
 @dataclass(frozen=True)
 class Node:
-    """A hypothesis extended by one token; the nodes of a search step are in the order of their rank, best first."""
+    """A hypothesis extended by one token. The nodes of each search step are sorted by log-probability, best first."""
 
     piece: str
     token: int

@@ -79,14 +79,14 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """Make an experiment for each row of a table; raises UserError if `own` sets an option that differs between rows.
+    """Make an experiment for each row of a table; raises UserError if the user sets an option in which rows differ.
 
-    `rows` maps folder names to options, which override `shared`. `own`, the user's options, override both.
+    The user's options, `own`, override those of `rows` (keys: folder names), which override those of `shared`.
     """
     first = next(iter(rows.values()))
     for name in own:
         if any(row.get(name) != first.get(name) for row in rows.values()):
-            raise UserError(f"The value of {name} depends on the row of the table. Leave the option out.")
+            raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
     return [Experiment(f"{table}/{name}", {**shared, **options, **own}) for name, options in rows.items()]
 
 
@@ -100,9 +100,9 @@ def carry_out(
     """Train until all runs are finished or `minutes` have passed; returns whether all runs are finished.
 
     All experiments are trained with the first seed, then all with the second, and so on. The next call resumes an
-    unfinished run. If a run fails, the other runs are trained before UserError is raised. UserError is raised at once
-    if two experiments can't start for the same reason, or if a run was started with other options. Raises
-    KeyboardInterrupt if the user interrupts the training. `clock` returns the time in seconds.
+    unfinished run. If a run fails, UserError is raised after the other runs are trained. If two experiments can't start
+    for the same reason, or a run was started with other options, UserError is raised at once. Raises KeyboardInterrupt
+    if the user interrupts the training. `clock` returns the time in seconds.
     """
     check_single_process("transduce reproduce")
     until, failures = clock() + 60 * minutes, list[Path]()
@@ -230,7 +230,7 @@ def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part
 
 
 def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """Read cached values from `path` if their input `files` are unchanged; otherwise compute and write the values."""
+    """Compute values and cache them in `path`, or read them from there if `files` have not changed."""
     made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """A table cell with the difference from the mean `first`, and its significance; "" if either mean has no runs."""
+    """A table cell: the difference `figure` - `first`, and its significance; "" if one of the means has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -259,7 +259,7 @@ def difference(figure: Figure, first: Figure) -> str:
 
 
 def resolved(one: Figure, other: Figure) -> bool | None:
-    """Whether two means differ in Welch's t test at 5 %; None if a mean has one seed, or both deviations are 0."""
+    """Whether two means differ significantly (Welch's t test, 5 %); None if the test can't be computed."""
     if min(one.seeds, other.seeds) < 2 or not one.deviation + other.deviation:
         return None
     squares = [each.deviation**2 / each.seeds for each in (one, other)]
@@ -272,7 +272,7 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 
 @cache
 def revision() -> str:
-    """The package's version, and the commit in a git checkout; cached, because loaded code does not change."""
+    """The package's version, and the git commit if known; cached, because the loaded code stays the same."""
     root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():

@@ -42,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution over the current position and KERNEL - 1 earlier positions, which are `dilation` apart.
+    """A causal convolution with KERNEL inputs, `dilation` positions apart; the last is the current position.
 
-    If layer i has dilation k^i, log_k n layers see n positions. A separable convolution is depthwise, then pointwise.
+    A stack of log_k n layers with dilations 1, k, k^2, … sees n positions. `separable`: depthwise, then pointwise.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):

@@ -1,7 +1,7 @@
 """BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
 
-tensor2tensor's script get_ende_bleu.sh computes this score. The score that sacreBLEU gives the same output is up to two
-points lower, so the two scores can't be compared (docs/paper/bleu.md).
+tensor2tensor's script get_ende_bleu.sh computes this score. For the same output, sacreBLEU's score is up to two points
+lower, so the two scores can't be compared (docs/paper/bleu.md).
 """
 
 import re

@@ -37,9 +37,9 @@ def reproduce(
     """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
 
     Without --budget, table2, table3 and parsing only show finished models. With --budget, they also train models.
-    Repeat the command to continue the training. For parsing (table 4), give .mrg files: one --valid file and,
-    optionally, one --test file for each --train file. parsing trains one parser on trees of the phrasebook, and four
-    on each training file: on all, a half, a quarter and an eighth of the trees.
+    Repeat the command to continue the training. parsing computes table 4 from .mrg files: for each --train file, give
+    one --valid file and, optionally, one --test file. One parser is trained on trees of the phrasebook. Four parsers
+    are trained on each --train file: on all, a half, a quarter and an eighth of its trees.
 
     Args:
         what: The table to compute, or figures.
@@ -51,8 +51,8 @@ def reproduce(
         target: Language code of the target.
         seeds: Number of models to train for each row of the table, with different random seeds.
         budget: Minutes of training in this run of the command; 0: no training.
-        model: With figures, a model folder; the attention maps of all its heads are drawn, too.
-        text: With --model, a sentence whose attention maps are drawn; repeat --text for more sentences.
+        model: A model folder whose attention maps are drawn, too (only with figures).
+        text: A sentence whose attention maps are drawn (only with --model); repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if seeds < 1 or not 0 <= budget < math.inf:
@@ -60,7 +60,7 @@ def reproduce(
     if what in ("table1", "figures") and (options or budget):
         raise UserError(f"{what} trains no models. Leave out the corpus, --budget and section.key=value.")
     if what != "figures" and (model or text):
-        raise UserError("--model and --text can only be used with figures.")
+        raise UserError("--model and --text are only for `transduce reproduce figures`.")
     if (model is None) != (not text):
         raise UserError("--model and --text go together: give a model, and sentences for its attention maps.")
     try:

@@ -97,7 +97,7 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """The path length: the layers until the last output depends on the first input, times the steps of each layer."""
+    """The steps between the first input and the last output: one for each layer, but n for a recurrent layer."""
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
@@ -183,7 +183,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """The length above which all ratios exceed 1, interpolated on logarithmic scales; inf if no such length exists."""
+    """The length above which all `ratios` exceed 1, interpolated between `lengths`; inf if the last is less than 1."""
     below = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not below:
         return float(lengths[0])
@@ -194,7 +194,7 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Peak memory of this process in bytes; on Linux from /proc, since getrusage would include the parent process."""
+    """Peak memory of this process in bytes; on Linux, getrusage would also count the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))

@@ -82,7 +82,7 @@ def experiments(own: Mapping[str, Any]) -> list[Experiment]:
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The number of updates whose cost, in floating-point operations, is `training_flops` of table2.toml."""
+    """The number of updates that cost `training_flops` (of table2.toml) floating-point operations."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -90,7 +90,7 @@ def _steps(options: Mapping[str, Any]) -> int:
 
 
 class Measured(NamedTuple):
-    """A row for our runs: a model family's mean over seeds, or an ensemble with the total cost of its members."""
+    """Our results for a row of the table: means over a family's seeds, or an ensemble's BLEU and total costs."""
 
     bleu: Figure
     flops: float
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Make table 2 from printed rows and the runs in `folder`; notes compare the paper's FLOPs with our counts."""
+    """Make table 2 from the printed rows and the runs in `folder`, with notes on the paper's FLOPs."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
@@ -151,7 +151,7 @@ def _mean(runs: Sequence[Result]) -> Measured | None:
 
 
 def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
-    """The row of an ensemble, scored on the files `test` (default: the runs' test files); caches BLEU in `folder`."""
+    """Evaluate an ensemble on the files `test`, by default the runs' test files; BLEU is cached in `folder`."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:

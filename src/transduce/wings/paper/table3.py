@@ -58,7 +58,7 @@ BIG = VARIATIONS[-1].model
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """The number of parameters of the row's model in millions, by default with the paper's 37,000 subwords."""
+    """The parameters of a row's model in millions; by default, the vocabulary has the paper's 37,000 subwords."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 

@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Sums over sentences; the fields from `matched` on are sums over valid sentences only."""
+    """Sums over sentences; `matched` and the fields after it are sums over valid sentences only."""
 
     sentences: int
     errors: int
@@ -49,7 +49,7 @@ class Summary(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """EVALB's figures under EVALB's names, all except "average crossing" in per cent; NaN if undefined."""
+        """EVALB's figures by EVALB's names: per cent, except for "average crossing"; NaN if undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -86,10 +86,10 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 
 
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
-    """The parse, with the gold tag for each word that only one of the two trees tags as punctuation.
+    """The parse, but words that only one of the two trees tags as punctuation get the gold tree's tag.
 
-    EVALB deletes the words that a tree tags as punctuation. If the other words differ, EVALB excludes the parse as an
-    error. Except for traces, both trees must have the same words.
+    EVALB deletes the words that a tree tags as punctuation. If the remaining words of the trees differ, EVALB excludes
+    the parse as an error. Except for traces, both trees must have the same words.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)

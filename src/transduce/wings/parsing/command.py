@@ -136,6 +136,6 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
             print(f"tree {number}: {row.reason}")
     if measured:
         agreed = _shown(measured.agreed.all.figures["F1"])
-        print(f"F1 with the gold trees' punctuation tags, so that EVALB excludes no parse: {agreed}.")
+        print(f"F1 with punctuation tags copied from the gold trees, so that EVALB excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
         print(f"Requiring well-formed trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

@@ -8,7 +8,7 @@ from transduce.text.plain import read_lines, without_byte_order_mark
 
 @dataclass(frozen=True)
 class Parameters:
-    """EVALB's parameters. The defaults are those of COLLINS.prm and three more deleted labels: "", ROOT and S1."""
+    """EVALB's parameters. The defaults are COLLINS.prm's, except that the labels "", ROOT and S1 are deleted, too."""
 
     labelled: bool = True
     cutoff: int = 40  # maximum number of words of a short sentence

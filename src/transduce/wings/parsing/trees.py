@@ -61,7 +61,7 @@ class MalformedTreeError(ValueError):
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
-    """Yield each tree with its first line's number, counted from 0; raises MalformedTreeError for a malformed tree."""
+    """Yield each tree and the number (from 0) of its first line; raises MalformedTreeError for a malformed tree."""
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
     first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
@@ -90,7 +90,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
             else:
                 label, children, words = open_nodes[-1]
                 if children or words:
-                    raise MalformedTreeError(f"'{token}' follows a word or a bracket; a tag has one word", number)
+                    raise MalformedTreeError(f"'{token}' follows a word or a bracket, but needs its own tag", number)
                 words.append(token)
             fresh = False
     if open_nodes:
@@ -98,7 +98,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
 
 
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
-    """Yield each tree of a file with its first line's number, counted from 1; raises UserError for a malformed tree.
+    """Yield each tree of a file and the number (from 1) of its first line; raises UserError for a malformed tree.
 
     The file may be compressed or standard input. `lenient` has the same meaning as in `read_lines`.
     """
@@ -112,7 +112,7 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
 
 
 def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """Yield each tree's words and symbols, both with marks, as a pair; two empty texts if the tree has only traces."""
+    """Yield the source text, target text and line of each tree; both texts are empty if the tree has only traces."""
     for tree, line in read_trees(file.path, lenient=file.lenient):
         simple = simplify(tree)
         words, symbols = (simple.words(), linearise(simple)) if simple else ([], [])
@@ -158,7 +158,7 @@ def linearise(tree: Tree) -> list[str]:
 
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Build a tree from symbols and words (inverse of `linearise`); raises MalformedTreeError if they form none."""
+    """Build a tree from symbols and words (inverse of `linearise`); raises MalformedTreeError if this is impossible."""
     surplus = sum(map(_is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
@@ -171,12 +171,12 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def marked_words(words: Iterable[str]) -> str:
-    """The source text: each word of a sentence, preceded by the word's mark."""
+    """The source text: the words of a sentence, each after its mark (see `mark`)."""
     return " ".join(f"{mark(index)} {word}" for index, word in enumerate(words))
 
 
 def marked_tags(symbols: Iterable[str]) -> str:
-    """The target text: the symbols of a tree; each tag is preceded by the mark of its word."""
+    """The target text: the symbols of a tree, each tag after the mark of its word."""
     index = count()
     return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
 

@@ -30,9 +30,9 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 class WellFormed:
     """A TokenFilter for beam search: every complete hypothesis is a tree over all words of its sentence.
 
-    A tag must follow its word's mark. A bracket must not be empty, and the root must close after the last word. Enough
-    tokens must remain to close each bracket. If the token limit allows two tokens per word and two brackets, the search
-    therefore finds a tree, whatever the model predicts.
+    A tag must follow its word's mark. A bracket must not be empty, and the root must not close before the last word. A
+    bracket may only open if enough tokens remain to finish the tree. The search therefore always finds a tree, because
+    the token limits allow two tokens per word and two brackets.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
@@ -43,7 +43,7 @@ class WellFormed:
             raise ValueError("a token limit must allow two tokens per word and two brackets")
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
-        """Set log_probs (b, w, v) to -inf for tokens that, after `tokens` (b, w, n), can't lead to a tree."""
+        """Set log_probs (b, w, v) to -inf for next tokens that can't lead from `tokens` (b, w, n) to a tree."""
         kinds = self.kinds[tokens]
         opened, closed, tagged = ((kinds == kind).sum(-1) for kind in (OPENS, CLOSES, TAGS))  # (b, w)
         depth, left = opened - closed, self.words[:, None] - tagged

@@ -28,14 +28,14 @@ class Example(NamedTuple):
 
 
 def examples(part: str, count: int | None = None) -> Iterator[Example]:
-    """The first `count` examples of a part, by default all: train (40,000), valid (300) or test (500)."""
+    """The first `count` examples (default: all) of a part: train (40,000), valid (300) or test (500)."""
     for line in islice(read_lines(str(Path(__file__).with_name(f"{part}.tsv.bz2"))), count):
         tree, german = line.split("\t")
         yield Example(NO_SPACE_BEFORE.sub(r"\1", " ".join(LEAF.findall(tree))), german, tree)
 
 
 def held_out(folder: Path, count: int) -> list[Pair]:
-    """The first `count` validation pairs of a model folder, or of the phrasebook if the folder has none."""
+    """The first `count` validation pairs of a model folder; without any, training pairs of the phrasebook."""
     file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
         return list(islice(read_pairs([str(file)]), count))

@@ -12,7 +12,7 @@ SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:
-    """Identifies about 140 languages by naive Bayes over byte sequences, mostly correctly even for a few words."""
+    """Identifies about 140 languages by naive Bayes over byte sequences; a few words are usually enough."""
 
     def __init__(self) -> None:
         """Raises UserError if py3langid is not installed."""
@@ -27,7 +27,7 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """The model's label of a language code such as "pt-BR", or "" for a language that the model doesn't know."""
+        """The model's label for a language code, such as "pt" for "pt-BR", or "" for an unknown language."""
         plain = code.replace("_", "-").partition("-")[0].lower()
         return plain if plain in self._known else ""
 

@@ -1,7 +1,7 @@
 """Finds pairs whose lengths are unusual for their corpus, texts that break off, and extra sentences.
 
-The length ratio exposes translations that are too short; the length difference exposes translations that are too long.
-In a corpus whose texts mostly end in full stops, a slightly short text is also a fault if the text breaks off.
+A translation that is too short shows in the length ratio, and one that is too long in the length difference.
+A smaller deviation is enough if the shorter text breaks off, and if few texts of the corpus break off.
 """
 
 import re
@@ -44,7 +44,7 @@ def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floa
 
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
-    """Measure a corpus's `Scale` by medians, which wrong pairs hardly affect; returns None for too few pairs."""
+    """Measure the `Scale` of a corpus; medians limit the influence of wrong pairs. Returns None for too few pairs."""
     lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
@@ -67,12 +67,12 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """The expected share of faulty pairs in unseen text, by the rule of succession."""
+    """The share of `number` in `of` pairs, estimated by the rule of succession, so that it is never 0."""
     return (number + 1) / (of + 2)
 
 
 def _middle_and_width(measure: Floats) -> tuple[float, float]:
-    """Median and standard deviation without outliers, since 10 % of outliers would widen the deviation by a sixth."""
+    """Median and standard deviation, both without outliers: 10 % of outliers would widen the deviation by a sixth."""
     middle = width = 0.0
     for _ in range(2):
         middle = float(np.median(measure))
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """The excess length of each target in standard deviations (negative: too short), by the more extreme measure."""
+    """By how many standard deviations each target is too long (negative: too short), in ratio or difference."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
@@ -91,8 +91,8 @@ def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
-    A fault counts only if the lengths also deviate, by z standard deviations: exp(-z²/2) * share < exp(-OUTLIER²/2).
-    The share is the expected share of pairs with this fault, so a rare fault needs a smaller deviation.
+    A fault counts only if the lengths deviate, too: by z standard deviations, with exp(-z²/2) * share <
+    exp(-OUTLIER²/2). The share is that of pairs with this fault: the rarer the fault, the smaller z may be.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

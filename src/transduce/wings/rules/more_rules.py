@@ -55,7 +55,7 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """`pairs` holds the first sources and targets of a corpus, to measure the usual lengths of the corpus's texts.
+        """`pairs`, the first sources and the first targets of a corpus, show the usual lengths of the corpus's texts.
 
         Raises UserError if the test set can't be read or a package is missing.
         """
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set the bits of broken rules in `broken`; if `shifts` is None, detects misaligned lines first."""
+        """Set the bit of each broken rule in `broken`; if `shifts` is None, the misaligned lines are detected here."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Check both languages, even for a rule about one language: two wrong languages may mean swapped sides."""
+        """Check the languages of both sides; if both are wrong, the sides may be swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []
@@ -125,12 +125,12 @@ class MoreRules:
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:
-    """Whether a text has letters other than URLs and placeholders, which a translation may copy."""
+    """Whether a text has letters outside of URLs and placeholders; translations copy URLs and placeholders."""
     return column.letters[row] != "" and is_text(mask(column.texts[row]))
 
 
 def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
-    """The rows for which `disagree(source, target)` is true."""
+    """Select those of `rows` for which `disagree(source, target)` is true."""
     sources, targets = batch.source.texts, batch.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
 
@@ -140,7 +140,7 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """The identifier's label of each side's language, or "" for a language that isn't checked or has no code."""
+    """py3langid's label for the language of each side, or "" if the language is unknown or not checked."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
         if code and {SWAPPED, rule} & set(rules.others):

@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """Return a body, or b"" if it exceeds MAX_KEY_BODY_BYTES, and a `receive` function that delivers the body again."""
+    """Read a request's body; returns it, or b"" if it is too long, and a `receive` function that delivers it again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:
@@ -238,7 +238,7 @@ def is_local(host: str) -> bool:
 
 
 def _network(address: str) -> str:
-    """A client's name in rate limiting: its IPv4 address, or the /64 network of its IPv6 address."""
+    """The address under which requests are counted: the IPv4 address, or the /64 network of the IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # X-Forwarded-For holds any text

@@ -1,7 +1,7 @@
 """Translates the sentences of many requests in shared batches.
 
-The event loop owns all state; engines run in a thread. Sentences that arrive during a batch form the next batch. A
-batch takes one sentence of each request in turn, so that a long document does not delay short requests.
+Only the event loop changes the queue; engines run in a thread. Sentences that arrive while a batch is translated wait
+for the next batch. A batch takes one sentence of each request in turn, so that long documents don't delay others.
 """
 
 import asyncio
@@ -133,7 +133,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run `compute` in the engine's thread; between two calls of `call`, the engine translates a waiting batch."""
+        """Run `compute` in the engine's thread; a waiting batch is translated before the next `compute`."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -153,7 +153,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next batch: sentences with the key of the first job, taken from the requests in turn."""
+        """The next batch: sentences that share the first job's `BatchKey`, taken from the requests in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]
@@ -170,7 +170,7 @@ class Batcher:
         return batch
 
     def _seconds(self) -> int:
-        """The estimated time until half of the tokens in the queue are translated."""
+        """The seconds after which a client should try again: the estimated time to translate half of the queue."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 

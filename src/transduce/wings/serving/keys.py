@@ -1,6 +1,6 @@
 """API keys, stored in a file as hashes, from which the keys can't be recovered.
 
-A line is a name, a TAB and the SHA-256 of the key. Keys have 256 random bits, so a slower hash would not be safer.
+A line is a name, a TAB and the SHA-256 of the key. A fast hash is safe, because keys have 256 random bits.
 """
 
 import hashlib

@@ -61,14 +61,14 @@ def codes(directions: Iterable[Direction]) -> list[str]:
 
 
 def without_markup(text: str) -> str:
-    """The start of a text without its markup, since the names of tags would be detected as English."""
+    """The start of a text without markup; otherwise, the English names of tags would mislead the detection."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
     words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
     return unescape(" ".join(words))
 
 
 class Detector:
-    """Detects the language of a text with py3langid, among the given languages that py3langid knows."""
+    """Detects the language of a text with py3langid; considers only those `languages` that py3langid knows."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

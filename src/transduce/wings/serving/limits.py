@@ -15,7 +15,7 @@ PREFIX = "limits."
 class Limits:
     """All limits of a server, as whole numbers above zero."""
 
-    body: int = option(1 << 20, "size of a request, unless it uploads a document", unit="bytes")
+    body: int = option(1 << 20, "size of a request that uploads no document", unit="bytes")
     document: int = option(4 << 20, "size of an uploaded document", unit="bytes")
     document_characters: int = option(1_000_000, "total length of the texts of an uploaded document", unit="characters")
     uploads: int = option(32, "documents uploaded or translated at the same time", unit="documents")
@@ -38,7 +38,7 @@ class Limits:
     documents: int = option(64, "translated documents kept for download", unit="documents")
     drain_seconds: int = option(25, "time to answer accepted requests after SIGTERM", unit="seconds")
     per_key: int = option(1200, "requests a minute with one key", unit="requests")
-    per_address: int = option(1200, "requests a minute from one address other than this machine's", unit="requests")
+    per_address: int = option(1200, "requests a minute from one address, except from loopback", unit="requests")
 
 
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:

@@ -38,7 +38,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 
 def _connections(wanted: int) -> int:
-    """How many connections the limit of open files allows; even a connection that is refused needs an open file."""
+    """The number of connections that the limit of open files allows; refused connections need open files, too."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

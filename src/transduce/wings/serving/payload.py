@@ -180,7 +180,7 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Fields by name. A repeated field becomes a list; a glossary is parsed as JSON."""
+    """The fields of a form by name. The values of a repeated field form a list; a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

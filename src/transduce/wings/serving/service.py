@@ -1,4 +1,4 @@
-"""The server without HTTP: queues and translates texts and documents, detects languages, computes attention."""
+"""The functions behind the HTTP routes: translate texts and documents, detect languages, compute attention."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """A text's languages by probability; with `target`, only languages that a model translates into `target`."""
+        """The languages of a text, likeliest first; with `target`, only those that a model translates to `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -173,7 +173,7 @@ class Service:
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
-    """Split texts into sentences; returns the plan, its groups, and each group's sentences with lengths in tokens."""
+    """Split texts into sentences; returns the plan, its groups of sentences, and a `Part` for each group."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
     parts = [
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """The translated page; alternative n of the page has each text's alternative n, or the text's last alternative."""
+    """A page and its alternatives: alternative n is written with alternative n, or else the last one, of every text."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

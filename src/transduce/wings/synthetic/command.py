@@ -34,7 +34,7 @@ def distill(
         model: The model folder of the teacher.
         out: The folder to write.
         train: The corpus, in any form that `transduce prepare` accepts.
-        valid: Validation files. Without --valid, pairs that share no sentence with the training pairs are held out.
+        valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         source: Language code of the source; by default the teacher's source language.
         target: Language code of the target; by default the teacher's target language.
         ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.

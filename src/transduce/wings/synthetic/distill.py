@@ -36,10 +36,10 @@ def distill(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and the teachers' translations.
 
-    `translator` runs the models in the folders `teachers`. The validation set is not translated. Pairs are left out and
-    counted if the source is too long, if the translation is cut off or has other placeholders than the source, or if
-    a rule of the corpus is broken. If `keep_original` is true, the original pairs are kept, too. A repeated call reads
-    translations from a journal beside `out`. Raises UserError as `prepare` does, and if the settings have changed.
+    `translator` runs the models in the folders `teachers`. The validation set is not translated. A pair is left out and
+    counted if its source is too long, its translation is cut off, the two have different placeholders, or a cleaning
+    rule rejects the pair. `keep_original` keeps the original pairs, too. A repeated call reads translations from a
+    journal beside `out`. Raises UserError like `prepare`, and if the journal was written with other settings.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -90,7 +90,7 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
 def _translated(
     pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
-    """Yield each pair with the journal event of its translation; translations of an earlier call come first."""
+    """Yield each pair with its translation, a journal event; translations of an earlier call are reused."""
     for pair in pairs:
         event = next(begun, None)
         if event is None:
@@ -109,7 +109,7 @@ def _translated(
 
 
 def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
-    """Yield each pair with a translation of its source; placeholders in the pairs are masked already."""
+    """Yield each pair with a translation of its source; the caller has masked placeholders in the pairs."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
         yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
 

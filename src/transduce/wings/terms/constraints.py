@@ -1,11 +1,11 @@
 """Lexically constrained beam search: every translation contains the required terms.
 
 The algorithm follows Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation".
-Hypotheses that still lack the same number of term tokens form a group, and compete only within this group. Otherwise,
-more probable hypotheses without terms would displace hypotheses with terms. Post and Vilar divide a beam of fixed size
-among the groups. Here, the beam has room for `beam_size` hypotheses per group; larger groups use the spare room.
+Hypotheses that lack equally many term tokens form a group. Hypotheses compete only within their group. Otherwise,
+more probable hypotheses without terms would displace hypotheses with terms. The beam has `beam_size` places per group
+(Post and Vilar: a fixed size in total). Places that a group leaves free go to the other groups.
 
-b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
+b = sentences, w = open hypotheses per sentence, v = size of the vocabulary, n = tokens so far, including BOS.
 """
 
 import math
@@ -44,7 +44,7 @@ class SentenceConstraints:
         ]
 
     def advance(self, progress: Progress, last: int, token: int) -> Progress:
-        """The progress of a hypothesis whose last token is `last`, after `token` (not EOS) is appended."""
+        """The new progress of a hypothesis that ended with `last` and is extended by `token` (not EOS)."""
         first = self.boundaries.first[token]
         ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
         going_on = (*progress.begun, *self._beginning(progress, last))
@@ -53,7 +53,7 @@ class SentenceConstraints:
         return Progress(met, frozenset(each for each in begun if each[0] not in met))
 
     def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield the unmet constraints that may begin after the token `last`, each with the tokens of a segmentation."""
+        """Yield (index, tokens) of each unmet constraint that may begin after `last`, per possible segmentation."""
         opens = last == BOS or self.boundaries.opens[last]
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
@@ -63,8 +63,8 @@ class SentenceConstraints:
     def missing(self, progress: Progress) -> int:
         """An upper bound on the number of tokens that are needed to meet all constraints; 0 if the hypothesis may end.
 
-        The bound is the smallest of these sums: the tokens of all incomplete constraints; or the rest of one begun
-        constraint and the tokens of all other unmet constraints. A positive bound falls by 1 with some next token.
+        A hypothesis either finishes a begun constraint and then writes all other unmet constraints, or writes all
+        incomplete constraints from the start. The shorter way counts; a suitable next token shortens it by 1.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
@@ -87,7 +87,7 @@ class ConstraintSelector:
         limits: Sequence[int],
         beam_size: int,
     ):
-        """Raises ValueError if the constraints of a sentence need more tokens than its limit, not counting EOS."""
+        """Raises ValueError if a sentence's constraints need more tokens than its translation may have, without EOS."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits = list(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
@@ -110,9 +110,9 @@ class ConstraintSelector:
         )
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Choose 2k candidates from totals (b, w * v) after tokens (b, w, n); returns totals and indices, both (b, 2k).
+        """Choose 2k continuations of `tokens` (b, w, n) by their log-probabilities `totals` (b, w * v).
 
-        The first k candidates end with EOS, and the last k do not. Empty slots have the total -inf.
+        Returns values and indices (b, 2k) of `totals`: k that end with EOS, then k that do not. Empty places hold -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
@@ -135,7 +135,7 @@ class ConstraintSelector:
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
 
     def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
-        """Indices (b, c) in `totals` of the tokens that begin or continue a constraint; PAD fills short rows."""
+        """Indices (b, c) in `totals` of tokens that begin or continue a constraint, padded with PAD to equal length."""
         required = [
             [
                 row * v + token
@@ -151,10 +151,10 @@ class ConstraintSelector:
     def _choose(
         self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
-        """Choose the candidates of sentence i that end and those that stay open; updates the progress.
+        """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
 
-        The groups supply open candidates in turn; the group that lacks the fewest tokens is first. A hypothesis may
-        end only if it is among the best `size` candidates that meet all constraints. Returns indices in the totals.
+        Each group in turn supplies an open hypothesis; the group that lacks the fewest tokens is first. A hypothesis
+        may end only if it is among the best `size` candidates that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one

@@ -1,4 +1,4 @@
-"""A glossary: terms and their required translations (targets), and the constraints that require the targets."""
+"""A glossary: terms with their required translations (targets), and the search constraints that enforce the targets."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all
 
 
 class WordBoundaries(NamedTuple):
-    """For each target piece: the kind of its first character, and whether a word may follow it without a space."""
+    """For each target piece: the kind of its first character, and whether a word may directly follow the piece."""
 
     first: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
@@ -49,7 +49,7 @@ class Glossary:
     """Terms, indexed by their first word; if two terms have the same source, the later term applies."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError if a source or target is blank or has a line break; the message counts terms from 1."""
+        """Raises UserError if a source or target is blank or has a line break."""
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
@@ -122,7 +122,7 @@ def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
 
 @cache
 def _boundaries(piece: str) -> tuple[Kind, bool]:
-    """A piece's `first` and `opens`; a non-ASCII byte joins its neighbours, unless it begins a Chinese character."""
+    """A piece's `first` and `opens`; a non-ASCII byte is part of a word, unless it begins a Chinese character."""
     text = piece.replace(SPACE, " ")
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)

@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """Replace undecodable bytes in `rows`; returns the texts, and the numbers of the rows that lost characters."""
+    """Decode `rows` as Windows-1252 or replace undecodable bytes; returns all texts, and the rows with replacements."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
@@ -82,7 +82,7 @@ def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> 
 def _realigned(
     checker: Checker, sides: PairBatch, shifts: Sequence[Shift], remaining: Flags, lost: Ints
 ) -> tuple[Ints, PairBatch]:
-    """Pair each source with its correct target if known; `remaining` receives the rules that the new pairs break."""
+    """Realign sources and targets where possible; `remaining` receives the rules that the realigned pairs break."""
     partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1

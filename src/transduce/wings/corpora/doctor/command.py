@@ -74,7 +74,7 @@ def doctor(
 
 
 def _is_corpus(what: tuple[str, ...]) -> bool:
-    """Whether `what` names files, or a folder of bilingual files that transduce didn't write."""
+    """Whether `what` names a corpus: files, or a folder with bilingual files, but no folder written by transduce."""
     from transduce import model_folder
     from transduce.text.formats import combinable_suffixes
     from transduce.text.plain import suffixes

@@ -78,7 +78,7 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The chosen rules, without rules that lack a package, a test set or a language that py3langid knows."""
+    """The chosen rules; leaves out rules that can't be checked, unless `only` names them."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
@@ -94,7 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Characters without a piece in `vocabulary` (None: in a vocabulary learned from the corpus), with their counts."""
+    """Characters that `vocabulary` lacks, with their counts; with None, those that a learned vocabulary would lack."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:

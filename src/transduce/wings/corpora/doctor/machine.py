@@ -29,7 +29,7 @@ EXTRA_PURPOSES = {
 
 
 class Fact(NamedTuple):
-    """A checked property of a machine or a folder; `mend` says how to repair a fault (a command or advice)."""
+    """The result of one check of a machine or a folder; `mend` is a command or advice that removes the fault."""
 
     what: str
     state: Literal["good", "lacking", "damaged"]

@@ -50,7 +50,7 @@ class RepairedCorpus:
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The lines of the kept pairs in a bilingual file, with all columns or keys."""
+        """The lines of the kept pairs in a bilingual file, including all other columns or JSON keys."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:
@@ -75,7 +75,7 @@ class RepairedCorpus:
                 yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
 
     def repaired(self) -> Iterator[str]:
-        """The repaired pairs as JSON lines; the key `offset` says how many lines below its source the target stood."""
+        """The repaired pairs as JSON lines; an `offset` of 2 means that the target stood two lines below its source."""
         for pair, verdict in self._pairs():
             if verdict.repaired:
                 yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)

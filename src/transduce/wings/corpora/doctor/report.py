@@ -57,7 +57,7 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
 
 
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
-    """Up to `limit` line numbers of a finding from index `first` on, with file names if there are several files."""
+    """Up to `limit` line numbers of a finding after skipping `first`, with file names if there are several files."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
         f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"

@@ -27,7 +27,7 @@ DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises UserError if it yields more bytes than the size of its archive allows."""
+    """A stream that raises UserError if the archive at `path` unpacks to far more bytes than its own size."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
@@ -72,7 +72,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The first `limit` bytes of each wanted member of a zip archive, by name; an empty dict for other archives."""
+    """Read up to `limit` bytes of each wanted member that a zip archive holds; returns {} for other archives."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:

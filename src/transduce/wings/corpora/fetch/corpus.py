@@ -96,7 +96,7 @@ def _clear(out: Path) -> None:
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
-    """Unpack each part's source and target in the archives' order, then concatenate the parts of each split."""
+    """Unpack the texts of all parts, then concatenate the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
     formats = {side: part.format for part in parts for side in part.sides}
     staged = {side: folder / f".{number}" for number, side in enumerate(formats)}

@@ -74,7 +74,7 @@ def file_name(url: str) -> str:
 
 
 def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
-    """Repeat an attempt after transient failures; raises UserError for a permanent failure or after MAX_FAILURES."""
+    """Retry transient failures; raises UserError for a permanent failure, or after MAX_FAILURES without progress."""
     failures = 0
     while True:
         before, wait = progress(), 0.0
@@ -104,7 +104,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
-    """Request the missing bytes and append them to the partial file; returns this file once it is complete."""
+    """Request the missing bytes and append them to the partial file; returns its path when no bytes are missing."""
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
     request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Append an answer to `file`; raises ConnectionError unless the answer ends at byte `total` (0: unknown)."""
+    """Append an answer to `file`; raises ConnectionError if the size is then not `total` bytes (0: unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -155,7 +155,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
 
 @contextmanager
 def _disk(path: Path) -> Iterator[None]:
-    """Turn disk errors into UserError, because disk errors, unlike network errors, are not retried."""
+    """Turn disk errors in the `with` block into UserError, since only network errors are retried."""
     try:
         yield
     except OSError as error:
@@ -182,7 +182,7 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The position in the file at which the answer begins, and the length of the file (0 if unknown)."""
+    """The position of the answer's first byte in the file, and the file's length in bytes (0: unknown)."""
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
@@ -220,5 +220,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """Send a request; returns the answer. The table and `_Redirects` allow only http and https addresses."""
+    """Send a request; returns the answer. The table and `_Redirects` refuse other addresses than http and https."""
     return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)

@@ -3,7 +3,7 @@
     [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, concatenated in this order
 
-A request is NAME or NAME:en-de. For a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+Users request a corpus as NAME or NAME:en-de; from a collection, as NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -135,13 +135,13 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
     if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
-        raise UserError(f"'{text}' names no valid corpus of {name}. Write, for example, {entry.example}.")
+        raise UserError(f"'{text}' names no corpus of the collection {name}. Write, for example, {entry.example}.")
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request names; raises UserError if the table lacks a value or uses a file twice."""
+    """The corpus that a request names; raises UserError if the table's entry is incomplete or uses a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -149,7 +149,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
             if available := [part for part in parts if _has(part, request.languages)]:
                 splits[split] = tuple(_part(part, values, request.size) for part in available)
     except KeyError as error:
-        raise UserError(f"The table lacks a value of {entry.name} for the language {error}.") from None
+        raise UserError(f"In the table, `bytes` of {entry.name} has no value for the language {error}.") from None
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
@@ -162,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part has both languages; a part with one file per language has a checksum for each language."""
+    """Whether a part has both languages: if its `checksum` is a table by language, both must be among the keys."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 
@@ -207,7 +207,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Raise UserError for a missing or unknown key or a wrong value; values may have the placeholders in `known`."""
+    """Check the keys, the values and the placeholders in the values of a TOML table; raises UserError for a mistake."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
