@@ -29,10 +29,6 @@ OPTIONS = {
     **TINY,
     "data.max_tokens": 128,
     "model.dropout": 0.1,
-    "train.sample_source": 0.1,
-    "train.sample_target": 0.1,
-    "train.consistency": "simcut",
-    "train.word_dropout": 0.1,
     "train.steps": 120,
     "train.warmup": 40,
     "train.accumulate": 2,
@@ -42,6 +38,7 @@ OPTIONS = {
     "train.keep_last": 3,
     "train.average": 3,
 }
+RANDOM = {"train__sample_source": 0.1, "train__sample_target": 0.1, "train__consistency": "simcut"}
 LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
 
 
@@ -103,19 +100,19 @@ def moments(out: Path, count: int, chance: random.Random) -> Iterator[tuple[str,
 @pytest.mark.parametrize("kills", [7, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp_path):
     straight, out, saving = tmp_path / "straight", tmp_path / "killed", 0
-    cli.main(arguments(corpus, straight))
+    cli.main(arguments(corpus, straight, **RANDOM))
     # Real processes, but forked from one that has PyTorch loaded: that takes three seconds each time.
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.training.run"])
     for number, (pattern, change) in enumerate(moments(out, kills, random.Random(1))):
-        process = processes.Process(target=die, args=(change, arguments(corpus, out), out, pattern))
+        process = processes.Process(target=die, args=(change, arguments(corpus, out, **RANDOM), out, pattern))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL, f"start {number} ended before it was killed"
         saving += any(out.glob("checkpoints/.step-*.aside-*"))
     assert saving >= kills // 6
     assert not (out / "manifest.json").exists()
-    last = begin(arguments(corpus, out))
+    last = begin(arguments(corpus, out, **RANDOM))
     said = last.communicate(timeout=PATIENCE)[1]
     assert last.returncode == 0 and "Resuming at step 120 of 120" in said
     verify(out, hashes=True)
