@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select and reorder rows of the decoder's cache and, if given, sentences of the encoder's outputs."""
+        """Select rows of the decoder's cache and, if `sentences` is given, sentences of the encoder's outputs."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
