@@ -692,7 +692,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave data.",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave data.joint out",
-    "train --train train.tsv --out x --test x.mrg": "later, and leave out the test files (--test).",
+    "train --train train.tsv --out x --test x.mrg": "later; train without the test files (--test).",
     "train --train data --out x --from en": "data was prepared with data.source = ka; leave data.source out",
     "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
     "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
