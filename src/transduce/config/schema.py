@@ -72,7 +72,7 @@ class ModelConfig:
         (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )
     window: int = option(
-        0, "self-attention sees only positions less than this far away; 0: all positions", unit="tokens", paper="0"
+        0, "self-attention reaches fewer than this many positions to each side; 0: all", unit="tokens", paper="0"
     )
 
     @property

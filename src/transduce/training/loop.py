@@ -134,7 +134,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise UserError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
-                f"{state.step:,}). To resume the training, lower train.learning_rate or set train.clip_norm=1."
+                f"{state.step:,}). The last checkpoint is intact. Lower train.learning_rate, or set train.clip_norm=1."
             )
         return
     state.loss += outcome.loss

@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The `Plan.unit` of a file: 1 for a short file, else CHUNK_LINES, which gives the same batches as one process."""
+    """Shards of this file begin at multiples of this number of lines, so that batches are those of one process."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 

@@ -1,4 +1,4 @@
-"""Runs ONNX exports (`transduce export --to onnx`) on a CPU: ONNX Runtime (extra `export`) and our own beam search.
+"""An engine for ONNX exports, on a CPU: ONNX Runtime computes the model, and our own beam search searches.
 
     encoder.onnx    source (b, s) -> mask (b, 1, 1, s) and, for each decoder layer, source keys and values (b, h, s, d)
     decoder.onnx    tokens (r,), the encoder's outputs, and keys and values (r, h, t, d) of the decoded tokens

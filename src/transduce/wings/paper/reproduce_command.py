@@ -36,9 +36,9 @@ def reproduce(
 ) -> None:
     """Compute a table of the paper and compare its values with the printed values, or draw the paper's figures.
 
-    table2, table3 and parsing show the scores of trained models. Set --budget to train these models, and repeat the
-    command until all models are trained. parsing computes table 4: for each --train file (.mrg), give one --valid file
-    and, optionally, one --test file. One parser is trained on trees of the built-in phrasebook. For each --train file,
+    table2, table3 and parsing show the scores of trained models. --budget trains these models; repeat the command until
+    all models are trained. The word parsing stands for table 4. For each --train file (.mrg), give one --valid file,
+    and one --test file if you have one. One parser is trained on trees of the built-in phrasebook. For each --train file,
     four parsers are trained: on all of its trees, on a half, on a quarter and on an eighth.
 
     Args:

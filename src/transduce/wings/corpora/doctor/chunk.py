@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """Decode `rows` as Windows-1252 or replace undecodable bytes; returns all texts, and the rows that lost bytes."""
+    """Decode texts as Windows-1252. Where this fails, replace the undecodable bytes, and return these rows, too."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
