@@ -38,7 +38,7 @@ def reproduce(
 
     table2, table3 and parsing show the scores of trained models. --budget trains these models; repeat the command until
     all models are trained. The word parsing stands for table 4. For each --train file (.mrg), give one --valid file,
-    and one --test file if you have one. One parser is trained on trees of the built-in phrasebook. For each --train file,
+    and one --test file if you have one. One parser learns from the built-in phrasebook. For each --train file,
     four parsers are trained: on all of its trees, on a half, on a quarter and on an eighth.
 
     Args:
